@@ -1,0 +1,449 @@
+"""YAML the way Kubernetes reads it, with positions; and the one canonical way to write it.
+
+Reading differs from plain PyYAML where kubectl differs: a plain scalar becomes what go-yaml
+(sigs.k8s.io/yaml v1.4, goyaml.v2 resolve.go) makes of it, so `0400` is 256, `1e3` is a number,
+and a date or `12:30` stays text. Of duplicate keys the last one wins and all are reported.
+Nothing is executed: tags other than the core ones are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+from yaml.constructor import BaseConstructor
+from yaml.cyaml import CParser
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.resolver import BaseResolver
+
+from trainjob.findings import Location
+
+Path = tuple[str | int, ...]
+
+# etcd refuses objects over 1.5 MiB; a List dumped from a big cluster may be larger.
+MAX_DOCUMENT_BYTES: Final = 32 * 1024 * 1024
+# Values in a document after aliases are expanded. 300 live PyTorchJobs in one List are about 150,000.
+MAX_NODES: Final = 1_000_000
+MAX_DEPTH: Final = 100
+
+_TAG: Final = "tag:yaml.org,2002:"
+_PLAIN: Final = "?"
+_NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE: Final = frozenset({"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"})
+_FALSE: Final = frozenset({"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"})
+_INT: Final = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o[0-7_]+|[0-9][0-9_]*)\Z")
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_SPECIAL: Final = {
+    ".nan": float("nan"), ".NaN": float("nan"), ".NAN": float("nan"),
+    ".inf": float("inf"), ".Inf": float("inf"), ".INF": float("inf"),
+    "-.inf": float("-inf"), "-.Inf": float("-inf"), "-.INF": float("-inf"),
+}  # fmt: skip
+
+
+class YamlError(ValueError):
+    """Input that cannot be read. `where` says the place, `fix` what to do about it."""
+
+    def __init__(self, message: str, where: Location, fix: str = "") -> None:
+        super().__init__(message)
+        self.message, self.where, self.fix = message, where, fix
+
+
+class _Loader(CParser, BaseConstructor, BaseResolver):  # type: ignore[misc]
+    """libyaml composes the nodes; scalars are resolved here, not by PyYAML's YAML 1.1 rules."""
+
+    def __init__(self, stream: str) -> None:
+        CParser.__init__(self, stream)
+        BaseConstructor.__init__(self)
+        BaseResolver.__init__(self)
+
+    def resolve(self, kind: type[Node], value: Any, implicit: Any) -> str:
+        if kind is ScalarNode:
+            return _PLAIN if implicit[0] else _TAG + "str"
+        return _TAG + ("map" if kind is MappingNode else "seq")
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A key that stands twice in one mapping; the last value is used, as kubectl does."""
+
+    key: str
+    where: Location
+    first_line: int
+
+
+@dataclass(slots=True)
+class Document:
+    """One document of a stream: its data, its exact text, and where each value stands.
+
+    `prefix` is what stands before the content (the `---` line and comments), so that writing
+    prefix + text of every document gives the stream back byte for byte.
+    """
+
+    file: str
+    index: int
+    text: str
+    first_line: int
+    data: Any = None
+    duplicates: tuple[Duplicate, ...] = ()
+    anchors: bool = False
+    node: Node | None = field(default=None, repr=False)
+
+    def locate(self, path: Path) -> Location:
+        """The place of the value at `path`, or of its nearest existing ancestor."""
+        mark = self._mark(path)
+        return Location(self.file, mark[0], mark[1], dotted(path))
+
+    def source(self, path: Path) -> str | None:
+        """The text of the plain or quoted scalar at `path` as it was written."""
+        node = self._find(path)
+        return node.value if isinstance(node, ScalarNode) else None
+
+    def comments(self) -> bool:
+        """True when the document holds a comment, which a canonical dump cannot keep."""
+        return any(line.lstrip().startswith("#") or " #" in line for line in self.text.splitlines())
+
+    def _mark(self, path: Path) -> tuple[int, int]:
+        node, parent = self.node, self.node
+        if node is None:
+            return self.first_line, 1
+        for key in path:
+            child = _child(node, key)
+            if child is None:
+                break
+            parent, node = (child[0] or child[1]), child[1]
+        start = parent.start_mark if parent is not None else node.start_mark
+        return start.line + self.first_line, start.column + 1
+
+    def _find(self, path: Path) -> Node | None:
+        node = self.node
+        for key in path:
+            child = _child(node, key) if node is not None else None
+            if child is None:
+                return None
+            node = child[1]
+        return node
+
+
+def _child(node: Node, key: str | int) -> tuple[Node | None, Node] | None:
+    """(key node, value node) of a mapping or (None, item) of a sequence; merges are followed."""
+    if isinstance(node, SequenceNode):
+        if isinstance(key, int) and -1 < key < len(node.value):
+            return None, node.value[key]
+        return None
+    if not isinstance(node, MappingNode):
+        return None
+    merged: tuple[Node | None, Node] | None = None
+    for k, v in reversed(node.value):
+        if isinstance(k, ScalarNode):
+            if k.value == key:
+                return k, v
+            if k.value == "<<" and k.tag == _PLAIN and merged is None:
+                for source in v.value if isinstance(v, SequenceNode) else [v]:
+                    merged = merged or _child(source, key)
+    return merged
+
+
+def dotted(path: Path) -> str:
+    """`("spec", "containers", 0)` as `spec.containers[0]`; keys with dots or slashes are quoted."""
+    out = ""
+    for part in path:
+        if isinstance(part, int):
+            out += f"[{part}]"
+        elif re.fullmatch(r"[A-Za-z_$][\w$-]*", part):
+            out += f".{part}" if out else part
+        else:
+            out += f'["{part}"]'
+    return out
+
+
+_MARKER = re.compile(r"(?:---|\.\.\.)(?:[ \t\r\n]|\Z)")
+
+
+def split(text: str, file: str = "<stdin>") -> Iterator[Document]:
+    """Cut a stream into documents without parsing it. Memory grows with one document only.
+
+    `---` and `...` in the first column always end a document, inside block and quoted scalars
+    too (YAML 1.2 section 9.1.2), so a scan of the lines is enough.
+    """
+    yield from split_lines(_lines(text), file)
+
+
+def _lines(text: str) -> Iterator[str]:
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start) + 1 or len(text)
+        yield text[start:end]
+        start = end
+
+
+def split_lines(lines: Iterator[str], file: str) -> Iterator[Document]:
+    """`split` over an iterator of lines that keep their line ends."""
+    buffer: list[str] = []
+    first, number, index, size, content = 1, 0, 0, 0, False
+    for number, line in enumerate(lines, 1):
+        if number == 1:
+            line = line.removeprefix("\ufeff")
+        if _MARKER.match(line) and content:
+            yield Document(file, index, "".join(buffer), first)
+            buffer, first, index, size, content = [], number, index + 1, 0, False
+        buffer.append(line)
+        size += len(line)
+        if size > MAX_DOCUMENT_BYTES:
+            raise YamlError(
+                f"one document is larger than {MAX_DOCUMENT_BYTES // 2**20} MiB",
+                Location(file, first, 1),
+                "a Kubernetes object is at most 1.5 MiB; split a large List, for example by namespace",
+            )
+        stripped = line.strip()
+        if (
+            stripped
+            and not stripped.startswith(("#", "%", "..."))
+            and (not line.startswith("---") or (stripped != "---" and not stripped[3:].lstrip().startswith("#")))
+        ):
+            content = True
+    if buffer:
+        yield Document(file, index, "".join(buffer), first)
+
+
+def parse(doc: Document) -> Document:
+    """Fill in `data` of a document that `split` gave. Raises YamlError."""
+    try:
+        return _compose(doc, doc.text)
+    except YamlError:
+        # JSON that is indented with tabs is valid JSON, yet YAML forbids the tabs.
+        if doc.text.lstrip().startswith(("{", "[")) and "\t" in doc.text:
+            try:
+                json.loads(doc.text)
+            except ValueError:
+                pass
+            else:
+                return _compose(doc, doc.text.replace("\t", " "))
+        raise
+
+
+def load(text: str, file: str = "<stdin>") -> list[Document]:
+    """All documents of a text, parsed; empty ones (only comments) have data None."""
+    return [parse(doc) for doc in split(text, file)]
+
+
+def _compose(doc: Document, text: str) -> Document:
+    _guard_depth(doc, text)
+    loader = None
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+    except yaml.MarkedYAMLError as err:
+        raise _yaml_error(doc, err) from None
+    except yaml.reader.ReaderError as err:
+        line = text.count("\n", 0, err.position) + doc.first_line
+        raise YamlError(
+            f"the character {chr(err.character) if isinstance(err.character, int) else err.character!r} "
+            "is not allowed in YAML",
+            Location(doc.file, line, 1),
+            "this is not a YAML text file",
+        ) from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+    doc.node = node
+    if node is not None:
+        built = _Builder(doc)
+        doc.data = built.value(node, 0)[0]
+        doc.duplicates = tuple(built.duplicates)
+        doc.anchors = built.shared
+    return doc
+
+
+def _yaml_error(doc: Document, err: yaml.MarkedYAMLError) -> YamlError:
+    mark = err.problem_mark or err.context_mark
+    line = (mark.line if mark else 0) + doc.first_line
+    column = (mark.column if mark else 0) + 1
+    problem = err.problem or "not valid YAML"
+    lines = doc.text.splitlines()
+    at = lines[line - doc.first_line] if 0 <= line - doc.first_line < len(lines) else ""
+    fix = ""
+    if at[: len(at) - len(at.lstrip())].count("\t"):
+        problem, fix = "a tab is used for indentation", "indent with spaces; YAML forbids tabs there"
+    elif "\t" in at and "cannot start any token" in problem:
+        fix = "replace the tab by spaces"
+    elif "undefined alias" in problem:
+        fix = "anchors are known only in their own document: define it there"
+    return YamlError(f"YAML error: {problem}", Location(doc.file, line, column), fix)
+
+
+def _guard_depth(doc: Document, text: str) -> None:
+    """libyaml composes recursively: refuse absurd nesting before it exhausts the stack."""
+    if text.count("[") + text.count("{") < 500 and not re.search(r"^(?: {200}|(?:- ?){50})", text, re.M):
+        return
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=yaml.CLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > MAX_DEPTH:
+                    mark = event.start_mark
+                    raise YamlError(
+                        f"nested deeper than {MAX_DEPTH} levels",
+                        Location(doc.file, mark.line + doc.first_line, mark.column + 1),
+                        "no Kubernetes object is nested like this",
+                    )
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+    except yaml.MarkedYAMLError as err:
+        raise _yaml_error(doc, err) from None
+
+
+class _Builder:
+    """Nodes to values. Aliases share one value; their expanded size is counted against a bomb."""
+
+    def __init__(self, doc: Document) -> None:
+        self.doc, self.shared = doc, False
+        self.duplicates: list[Duplicate] = []
+        self._done: dict[int, tuple[Any, int]] = {}
+        self._open: set[int] = set()
+
+    def _where(self, node: Node) -> Location:
+        return Location(self.doc.file, node.start_mark.line + self.doc.first_line, node.start_mark.column + 1)
+
+    def value(self, node: Node, depth: int) -> tuple[Any, int]:
+        if isinstance(node, ScalarNode):
+            return self._scalar(node), 1
+        known = self._done.get(id(node))
+        if known is not None:
+            self.shared = True
+            return known
+        if id(node) in self._open:
+            raise YamlError("an alias contains itself", self._where(node), "write the value out")
+        if depth > MAX_DEPTH:
+            raise YamlError(f"nested deeper than {MAX_DEPTH} levels", self._where(node))
+        self._open.add(id(node))
+        out: Any
+        if isinstance(node, SequenceNode):
+            out, size = [], 1
+            for item in node.value:
+                v, n = self.value(item, depth + 1)
+                out.append(v)
+                size += n
+        else:
+            out, size = self._mapping(node, depth)
+        if size > MAX_NODES:
+            raise YamlError(
+                f"aliases expand to more than {MAX_NODES:,} values",
+                self._where(node),
+                "this looks like a YAML alias bomb; write the values out",
+            )
+        self._open.discard(id(node))
+        self._done[id(node)] = (out, size)
+        return out, size
+
+    def _mapping(self, node: Node, depth: int) -> tuple[dict[str, Any], int]:
+        out: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
+        lines: dict[str, int] = {}
+        size = 1
+        for k, v in node.value:
+            if not isinstance(k, ScalarNode):
+                raise YamlError("a mapping key is not a scalar", self._where(k), "Kubernetes keys are text")
+            value, n = self.value(v, depth + 1)
+            size += n
+            if k.tag == _PLAIN and k.value == "<<":
+                for source in value if isinstance(value, list) else [value]:
+                    if not isinstance(source, dict):
+                        raise YamlError("`<<` merges something that is not a mapping", self._where(k))
+                    for mk, mv in source.items():
+                        merged.setdefault(mk, mv)
+                continue
+            if k.value in lines:
+                self.duplicates.append(Duplicate(k.value, self._where(k), lines[k.value]))
+                del out[k.value]
+            lines[k.value] = k.start_mark.line + self.doc.first_line
+            out[k.value] = value
+        if merged:
+            out = {**{mk: mv for mk, mv in merged.items() if mk not in out}, **out}
+        return out, size
+
+    def _scalar(self, node: Node) -> Any:
+        tag, text = node.tag, node.value
+        if tag == _PLAIN:
+            return plain(text)
+        if tag == _TAG + "str" or tag == "!":
+            return text
+        if tag in (_TAG + "int", _TAG + "float", _TAG + "bool", _TAG + "null"):
+            return plain(text)
+        raise YamlError(f"the tag {tag} is not allowed", self._where(node), "remove the tag")
+
+
+def plain(text: str) -> Any:
+    """What go-yaml makes of a plain scalar: None, bool, int, float or the text itself."""
+    if not text:
+        return None
+    head = text[0]
+    if head in "+-.0123456789":
+        return _number(text)
+    if head in "~nNtTfFyYoO":
+        if text in _NULL:
+            return None
+        if text in _TRUE:
+            return True
+        if text in _FALSE:
+            return False
+    return text
+
+
+def _number(text: str) -> Any:
+    if _INT.match(text):
+        digits = text.replace("_", "")
+        sign = -1 if digits[0] == "-" else 1
+        body = digits.lstrip("+-")
+        try:
+            if body[:2] in ("0x", "0X", "0b", "0o"):
+                return sign * int(body, 0)
+            if len(body) > 1 and body[0] == "0":
+                return sign * int(body, 8)
+            return sign * int(body)
+        except ValueError:  # 08: not octal, so go-yaml tries a float next
+            pass
+    if _FLOAT.match(text):
+        try:
+            return float(text.replace("_", ""))
+        except ValueError:
+            return text
+    return _SPECIAL.get(text, text)
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Canonical output: block style, two spaces, lists indented like kubectl, text kept readable."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+def _represent_str(dumper: Any, text: str) -> Any:
+    if "\n" in text and not re.search(r"[ \t]\n|[^\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd]|\A\n", text):
+        return dumper.represent_scalar(_TAG + "str", text, style="|")
+    style = '"' if text == "" or _ambiguous(text) else None
+    return dumper.represent_scalar(_TAG + "str", text, style=style)
+
+
+def _ambiguous(text: str) -> bool:
+    """Text that some YAML reader, old or new, would take for something else than text."""
+    return not isinstance(plain(text), str) or bool(re.fullmatch(r"[-+]?[0-9][0-9_:.eExXoO+-]*|=|<<", text))
+
+
+_Dumper.add_representer(str, _represent_str)
+
+
+def dump(data: Mapping[str, Any] | list[Any]) -> str:
+    """One object as canonical YAML: key order as given, no anchors, a line end at the end."""
+    return str(
+        yaml.dump(data, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=2**20, allow_unicode=True)
+    )
+
+
+def dump_all(objects: list[Mapping[str, Any]]) -> str:
+    """Several objects as one stream, separated by `---`."""
+    return "---\n".join(dump(o) for o in objects)

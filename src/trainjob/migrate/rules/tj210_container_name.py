@@ -1,0 +1,28 @@
+"""The training container `pytorch` is called `node` in v2.
+
+What it does: renames it; takes the only container when none is called `pytorch`.
+Why it matters: log tools, `kubectl exec -c` and Katib name the container. v1 refuses a job without
+a container `pytorch`, so such a manifest never ran as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainjob.findings import Finding
+from trainjob.migrate.rule import CONTAINER, Claim, Draft, Outcome, Rule, Say
+from trainjob.v1.pytorchjob import CONTAINER as V1_CONTAINER
+from trainjob.v1.pytorchjob import PyTorchJob
+
+
+def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
+    say = Say("TJ210", job)
+    for role in draft.roles:
+        if role.main.get("name") != V1_CONTAINER:
+            yield say.warning(
+                (*role.main_path, "name"),
+                f"no container is called {V1_CONTAINER!r}, which v1 refuses; the only one, {role.main.get('name')!r}, is taken",
+            )
+
+
+RULE = Rule("TJ210", "container-name", (Claim(f"{CONTAINER}.name", Outcome.TRANSLATED, "node"),), _apply)

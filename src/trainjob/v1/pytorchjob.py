@@ -1,0 +1,146 @@
+"""A read-only view of one kubeflow.org/v1 PyTorchJob.
+
+Facts: kubeflow/trainer v1.9.4 pkg/apis/kubeflow.org/v1/{pytorch_types,pytorch_defaults}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from trainjob.findings import Location
+from trainjob.kube.yaml import Path
+
+API_VERSION: Final = "kubeflow.org/v1"
+KIND: Final = "PyTorchJob"
+CONTAINER: Final = "pytorch"
+PORT_NAME: Final = "pytorchjob-port"
+ROLES: Final = ("Master", "Worker")
+# Set by the operator in every container after the user's env, so a user's value never won.
+OPERATOR_ENV: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "PYTHONUNBUFFERED")
+OPERATOR_PET_ENV: Final = (
+    "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK", "PET_NPROC_PER_NODE", "PET_NNODES",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One entry of pytorchReplicaSpecs. `path` uses the key as the user wrote it."""
+
+    role: str
+    path: Path
+    data: Mapping[str, Any]
+
+    @property
+    def replicas(self) -> int:
+        """Defaulted to 1, as the controller does."""
+        return int(self.data.get("replicas", 1))
+
+    @property
+    def template(self) -> Mapping[str, Any]:
+        return dict_at(self.data, "template")
+
+    @property
+    def pod(self) -> Mapping[str, Any]:
+        return dict_at(self.template, "spec")
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        return dict_at(self.template, "metadata")
+
+    @property
+    def containers(self) -> list[Mapping[str, Any]]:
+        return list(self.pod.get("containers") or [])
+
+    def main(self) -> int | None:
+        """Index of the training container: the one called `pytorch`, else the only one."""
+        names = [c.get("name") for c in self.containers]
+        if CONTAINER in names:
+            return names.index(CONTAINER)
+        return 0 if len(names) == 1 else None
+
+    @property
+    def pod_path(self) -> Path:
+        return (*self.path, "template", "spec")
+
+
+@dataclass(frozen=True, slots=True)
+class PyTorchJob:
+    """The object after `normalise`; `locate` maps a path inside it to a place in the file."""
+
+    data: Mapping[str, Any]
+    locate: Callable[[Path], Location]
+    roles: Mapping[str, Replica]
+    other_roles: tuple[Path, ...] = ()
+    renamed_roles: tuple[tuple[Path, str], ...] = ()
+    # Documents of the same stream that a rule may read: ConfigMap name -> its data.
+    scripts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        data: Mapping[str, Any],
+        locate: Callable[[Path], Location],
+        scripts: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> PyTorchJob:
+        """The view; replica keys match case-insensitively, as the controller's defaulting does."""
+        roles: dict[str, Replica] = {}
+        others, renamed = [], []
+        specs = dict_at(dict_at(data, "spec"), "pytorchReplicaSpecs")
+        for key, spec in specs.items():
+            path: Path = ("spec", "pytorchReplicaSpecs", key)
+            role = key.capitalize()
+            if role not in ROLES or role in roles:
+                others.append(path)
+                continue
+            if role != key:
+                renamed.append((path, role))
+            roles[role] = Replica(role, path, spec)
+        ordered = {r: roles[r] for r in ROLES if r in roles}
+        return cls(data, locate, ordered, tuple(others), tuple(renamed), scripts or {})
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        return dict_at(self.data, "metadata")
+
+    @property
+    def name(self) -> str | None:
+        return self.metadata.get("name") or None
+
+    @property
+    def namespace(self) -> str | None:
+        return self.metadata.get("namespace") or None
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        return dict_at(self.data, "spec")
+
+    @property
+    def run_policy(self) -> Mapping[str, Any]:
+        return dict_at(self.spec, "runPolicy")
+
+    @property
+    def elastic(self) -> Mapping[str, Any] | None:
+        return self.spec.get("elasticPolicy")
+
+    @property
+    def nproc(self) -> str:
+        """`spec.nprocPerNode`, else the deprecated elastic field, else `auto`."""
+        own = self.spec.get("nprocPerNode")
+        if own:
+            return str(own)
+        old = (self.elastic or {}).get("nProcPerNode")
+        return str(old) if old is not None else "auto"
+
+    @property
+    def subject(self) -> str:
+        name = self.name or (self.metadata.get("generateName") or "")
+        prefix = f"{self.namespace}/" if self.namespace else ""
+        return f"{KIND} {prefix}{name}" if name else f"{KIND} without a name"
+
+
+def dict_at(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The mapping at `key`, or an empty one."""
+    value = data.get(key)
+    return value if isinstance(value, Mapping) else {}
