@@ -143,9 +143,7 @@ def generate(*, offline: bool = False) -> dict[str, bytes]:
     return out
 
 
-def _extract(
-    source: Source, answer: Mapping[str, str], crds: tuple[str, ...]
-) -> tuple[dict[str, Any], bytes]:
+def _extract(source: Source, answer: Mapping[str, str], crds: tuple[str, ...]) -> tuple[dict[str, Any], bytes]:
     kinds: list[str] = []
     digests: list[str] = []
     contents: set[bytes] = set()
@@ -233,9 +231,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--check", action="store_true", help="write nothing: regenerate in memory and list what differs"
     )
-    parser.add_argument(
-        "--offline", action="store_true", help="use only modules that are already in the module cache"
-    )
+    parser.add_argument("--offline", action="store_true", help="use only modules that are already in the module cache")
     parser.add_argument(
         "--to",
         type=Path,

@@ -202,12 +202,13 @@ def derive_runtime(intent: TrainingIntent, runtime: Runtime, target: Target = DE
         other = copy.deepcopy(job)
         _fill_job(job, intent.role, intent.lifetime, whole=True)
         _fill_job(other, intent.worker, intent.lifetime, whole=True)
-        other["name"], other["replicas"] = WORKER, intent.worker.pods
+        del other["name"]
+        other.pop("replicas", None)
         # Only rank 0 is what the TrainJob's `trainer` speaks of.
         other["template"].get("metadata", {}).get("labels", {}).pop(STEP_LABEL, None)
         if not other["template"].get("metadata", {}).get("labels"):
             other["template"].pop("metadata", None)
-        jobset["replicatedJobs"].append(other)
+        jobset["replicatedJobs"].append({"name": WORKER, "replicas": intent.worker.pods, **other})
         # v1's rule: the job has succeeded when the Master has.
         jobset["successPolicy"] = {"operator": "All", "targetReplicatedJobs": [NODE]}
     if not target.active_deadline and intent.lifetime.active_deadline_seconds is not None:
@@ -267,8 +268,9 @@ def _fill_job(job: dict[str, Any], role: Role, life: Lifetime, *, whole: bool = 
     for key, extra in (("labels", parts.labels), ("annotations", parts.annotations)):
         if extra:
             metadata[key] = {**metadata.get(key, {}), **extra}
-    if not metadata:
-        template.pop("metadata")
+    del template["metadata"]
+    if metadata:
+        batch["template"] = {"metadata": metadata, **template}
     _lifetime(batch, pod, life)
 
 

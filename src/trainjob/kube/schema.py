@@ -320,8 +320,7 @@ def _duplicates(plan: _Plan, items: list[Any], path: Path, found: list[Violation
             if not isinstance(item, Mapping):
                 continue
             key = tuple(
-                item.get(k) if item.get(k) is not None else d
-                for k, d in zip(plan.keys, plan.defaults, strict=True)
+                item.get(k) if item.get(k) is not None else d for k, d in zip(plan.keys, plan.defaults, strict=True)
             )
             if None in key:
                 continue

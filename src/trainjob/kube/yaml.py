@@ -60,7 +60,7 @@ class _Loader(CParser, BaseConstructor, BaseResolver):  # type: ignore[misc]
         BaseConstructor.__init__(self)
         BaseResolver.__init__(self)
 
-    def resolve(self, kind: type[Node], value: Any, implicit: Any) -> str:
+    def resolve(self, kind: type[Node], value: Any, implicit: Any) -> str:  # noqa: ARG002
         if kind is ScalarNode:
             return _PLAIN if implicit[0] else _TAG + "str"
         return _TAG + ("map" if kind is MappingNode else "seq")
@@ -98,9 +98,9 @@ class Document:
         return Location(self.file, mark[0], mark[1], dotted(path))
 
     def source(self, path: Path) -> str | None:
-        """The text of the plain or quoted scalar at `path` as it was written."""
-        node = self._find(path)
-        return node.value if isinstance(node, ScalarNode) else None
+        """The text of the scalar at `path` as it was written, when it stands without quotes."""
+        node = self.find(path)
+        return node.value if isinstance(node, ScalarNode) and node.tag == _PLAIN else None
 
     def comments(self) -> bool:
         """True when the document holds a comment, which a canonical dump cannot keep."""
@@ -118,7 +118,8 @@ class Document:
         start = parent.start_mark if parent is not None else node.start_mark
         return start.line + self.first_line, start.column + 1
 
-    def _find(self, path: Path) -> Node | None:
+    def find(self, path: Path) -> Node | None:
+        """The node at `path`."""
         node = self.node
         for key in path:
             child = _child(node, key) if node is not None else None
@@ -429,12 +430,19 @@ def _represent_str(dumper: Any, text: str) -> Any:
     return dumper.represent_scalar(_TAG + "str", text, style=style)
 
 
+def _represent_list(dumper: Any, items: list[Any]) -> Any:
+    """A long list of numbers (exit codes) stays on one line."""
+    flow = len(items) > 8 and all(type(i) is int for i in items)
+    return dumper.represent_sequence(_TAG + "seq", items, flow_style=flow)
+
+
 def _ambiguous(text: str) -> bool:
     """Text that some YAML reader, old or new, would take for something else than text."""
     return not isinstance(plain(text), str) or bool(re.fullmatch(r"[-+]?[0-9][0-9_:.eExXoO+-]*|=|<<", text))
 
 
 _Dumper.add_representer(str, _represent_str)
+_Dumper.add_representer(list, _represent_list)
 
 
 def dump(data: Mapping[str, Any] | list[Any]) -> str:

@@ -21,6 +21,7 @@ COMMENTS: Final = "TJ913"
 WRAPPER_EDIT: Final = "TJ914"
 INVALID_OUTPUT: Final = "TJ915"
 FOREIGN_RUNTIME: Final = "TJ916"
+GATED: Final = "TJ917"
 
 # code -> (short name, what it says); docs/rules are generated from this.
 CODES: Final[dict[str, tuple[str, str]]] = {
@@ -41,4 +42,5 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     WRAPPER_EDIT: ("wrapper-edit", "Something around the job was changed with it, or has to be."),
     INVALID_OUTPUT: ("invalid-output", "The TrainJob would be refused by its Trainer version."),
     FOREIGN_RUNTIME: ("foreign-runtime", "The runtime asked for is not in the catalogue; what it merges cannot be checked."),
+    GATED: ("gated-runtime", "The job needs a runtime that no overlay installs unless its component is chosen."),
 }  # fmt: skip

@@ -40,7 +40,7 @@ class Text:
 
 def text_at(doc: Document, path: Path) -> Text | None:
     """The text at `path`, when it is written as a scalar there (and not through an alias)."""
-    node = doc._find(path)
+    node = doc.find(path)
     return Text(doc, path, node) if isinstance(node, ScalarNode) else None
 
 

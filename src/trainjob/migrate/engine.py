@@ -54,30 +54,60 @@ class Migration:
 
 
 def migrate_text(
-    text: str, *, file: str = "<stdin>", target: Target = DEFAULT, options: Options | None = None
+    text: str | bytes, *, file: str = "<stdin>", target: Target = DEFAULT, options: Options | None = None
 ) -> Migration:
-    """Migrate a whole text. Never raises for bad input: that is a finding."""
-    options = options or Options(target)
+    """Migrate a whole text. Never raises for bad input: that is a finding.
+
+    A file that cannot be read as a whole (exit code 2) gives no output at all.
+    """
     results: list[DocumentResult] = []
-    findings: list[Finding] = []
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8")
+        except UnicodeDecodeError as err:
+            return Migration([], (not_text(file, err),), 0, 0)
     try:
         documents = list(yaml.split(text, file))
+        scripts = script_maps(documents)
+        results = [migrate_document(doc, options or Options(target), scripts) for doc in documents]
     except yaml.YamlError as err:
         return Migration([], (unreadable(err),), 0, 0)
-    scripts = script_maps(documents)
-    for doc in documents:
-        result = migrate_document(doc, options, scripts)
-        results.append(result)
-        findings.extend(result.findings)
-    converted = sum(r.converted for r in results)
-    refused = sum(r.refused for r in results)
+    tally = Tally()
+    for result in results:
+        tally.add(result)
+    findings = [f for r in results for f in r.findings]
+    if tally.nothing:
+        findings.append(no_job(Location(file, 1, 1), migrated=tally.migrated))
+    parts = [p for r in results for p in r.parts] if tally.has_output else []
     jobs = tuple(j for r in results for j in r.jobs)
-    documents_out = [p for r in results for p in r.parts]
-    if not converted and not refused and not any(f.unreadable for f in findings):
-        migrated = any("kind: TrainJob" in d.text for d in documents)
-        findings.append(no_job(Location(file, 1, 1), migrated=migrated))
-        return Migration(documents_out if migrated else [], tuple(findings), 0, 0)
-    return Migration(documents_out if converted else [], tuple(findings), converted, refused, jobs)
+    return Migration(parts, tuple(findings), tally.converted, tally.refused, jobs)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts over the documents of one input, and whether the input gives output."""
+
+    documents: int = 0
+    converted: int = 0
+    refused: int = 0
+    migrated: bool = False
+    unreadable: bool = False
+
+    def add(self, result: DocumentResult) -> None:
+        self.documents += 1
+        self.converted += result.converted
+        self.refused += result.refused
+        self.migrated = self.migrated or "kind: TrainJob" in result.document.text
+        self.unreadable = self.unreadable or any(f.unreadable for f in result.findings)
+
+    @property
+    def nothing(self) -> bool:
+        """No job was found, converted or refused."""
+        return not (self.converted or self.refused or self.unreadable)
+
+    @property
+    def has_output(self) -> bool:
+        return not self.unreadable and (self.converted > 0 or (self.nothing and self.migrated))
 
 
 def join(documents: list[str]) -> str:
@@ -105,15 +135,30 @@ def no_job(where: Location, *, migrated: bool) -> Finding:
     )
 
 
+def not_text(name: str, err: UnicodeDecodeError) -> Finding:
+    """The finding for a file that is no UTF-8 text."""
+    return Finding(
+        codes.YAML_ERROR,
+        Severity.ERROR,
+        f"not UTF-8 text (byte 0x{err.object[err.start]:02x}): is it a binary file?",
+        Location(name),
+        "give YAML or JSON text in UTF-8",
+        unreadable=True,
+    )
+
+
 def unreadable(err: yaml.YamlError) -> Finding:
     """A YamlError as a finding."""
     return Finding(codes.YAML_ERROR, Severity.ERROR, err.message, err.where, err.fix, unreadable=True)
 
 
-def script_maps(documents: list[Document]) -> dict[str, dict[str, str]]:
-    """ConfigMaps of the stream that hold scripts, for the rules that read them."""
+def script_maps(documents: list[Document], *, force: bool = False) -> dict[str, dict[str, str]]:
+    """ConfigMaps of the stream that hold scripts, for the rules that read them.
+
+    Without a job in these documents there is nothing to do, unless `force` says that one may follow.
+    """
     out: dict[str, dict[str, str]] = {}
-    if not any(MARK in d.text for d in documents):
+    if not force and not any(MARK in d.text for d in documents):
         return out
     for doc in documents:
         if "ConfigMap" not in doc.text or MARK in doc.text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,6 +25,7 @@ from trainjob.v1.pytorchjob import API_VERSION, PyTorchJob
 from trainjob.validate import check_trainjob
 
 MANAGER: Final = "trainjob.dev/migrate"
+_ROLE: Final = re.compile(r"(?<=pytorchReplicaSpecs\.)\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +72,22 @@ def migrate_job(data: Mapping[str, Any], source: Source, options: Options) -> Jo
         runtime, notes = _runtime(job, draft, options)
         findings.extend(notes)
         built = emit.build(intent_of(draft), runtime, options.target, manager=MANAGER)
+        findings.extend(_gate(job, built, runtime))
         findings.extend(_validate(job, built, runtime, options.target))
     except Refused as refused:
         findings.append(refused.finding)
         return JobResult(None, tuple(findings))
     failed = any(f.severity is Severity.ERROR for f in findings)
-    return JobResult(None if failed else built, tuple(findings), draft.nodes)
+    return JobResult(None if failed else built, _once(findings), draft.nodes)
+
+
+def _once(findings: list[Finding]) -> tuple[Finding, ...]:
+    """Two equal roles say the same thing twice: the first place is enough."""
+    seen: dict[tuple[str, str, str], Finding] = {}
+    for finding in findings:
+        path = finding.where.path if finding.where else ""
+        seen.setdefault((finding.code, finding.message, _ROLE.sub("*", path)), finding)
+    return tuple(seen.values())
 
 
 @functools.cache
@@ -214,6 +226,17 @@ def _runtime(job: PyTorchJob, draft: Draft, options: Options) -> tuple[Runtime, 
         (), f"the runtime {options.runtime!r} is not in the catalogue: what it adds to the job is not checked"
     )
     return foreign, [note]
+
+
+def _gate(job: PyTorchJob, built: emit.TrainJob, runtime: Runtime) -> Iterator[Finding]:
+    """The product's opinion on several nodes, where the TrainJob needs a gated runtime."""
+    if built.runtime is None and runtime.gated:
+        yield Say(codes.GATED, job).note(
+            ("spec", "pytorchReplicaSpecs"),
+            f"the TrainJob names {runtime.name}, which only the component multi-node installs",
+            "kustomize build overlays/prod-multi-node | oc apply -f -; and see first whether one node with as many GPUs "
+            "would do: it needs no network between ranks",
+        )
 
 
 def _validate(job: PyTorchJob, built: emit.TrainJob, runtime: Runtime, target: Target) -> Iterator[Finding]:

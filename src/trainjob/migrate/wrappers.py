@@ -76,7 +76,10 @@ def _katib(root: dict[str, Any], doc: Document) -> tuple[dict[str, Any], list[Fi
             "add TrainJob.v1alpha1.trainer.kubeflow.org to Katib's trialResources and its role",
         )
     )
-    return put(root, at, template), found
+    root = put(root, at, template)
+    if root.get("metadata", {}).get("namespace") == "":
+        root = put(root, ("metadata",), {k: v for k, v in root["metadata"].items() if k != "namespace"})
+    return root, found
 
 
 def _appwrapper(root: dict[str, Any], site: Site, nodes: int, doc: Document) -> tuple[dict[str, Any], list[Finding]]:

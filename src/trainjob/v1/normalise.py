@@ -8,11 +8,14 @@ scalars without quotes in text fields (their source text is used), wrong types (
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from trainjob.kube.yaml import Path
+
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt ].*)?\Z")
 
 # Schema nodes of the vendored facts are plain mappings.
 Schema = Mapping[str, Any]
@@ -88,6 +91,9 @@ def _object(value: Any, schema: Schema, path: Path, source: Callable[[Path], str
 
 def _string(value: Any, path: Path, source: Callable[[Path], str | None], out: Normalised) -> Any:
     if isinstance(value, str):
+        # YAML 1.1 readers take a bare date for a timestamp; kubectl leaves it text.
+        if _DATE.match(value) and source(path) is not None:
+            out.unquoted.append((path, value))
         return value
     if isinstance(value, bool | int | float):
         text = source(path)

@@ -49,6 +49,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("TJ524", "trainer-without-effect", _E, "spec.trainer with a runtime that has no trainer job"),
     Check("TJ525", "resources-ignored", _W, "resources that Trainer drops without a word"),
     Check("TJ526", "volcano-queue", _E, "an empty Volcano queue name"),
+    Check("TJ527", "devices-dropped", _W, "accelerators of the runtime that resourcesPerNode takes away"),
     # The pods that come out, of a runtime alone or merged with a TrainJob
     Check("TJ530", "mount-without-volume", _E, "a volumeMount whose volume does not exist"),
     Check("TJ531", "mount-path-twice", _E, "two volumes mounted at one path of a container"),

@@ -13,13 +13,13 @@ from trainjob.validate import empties, jobset, patches, pods, runtime, torchtune
 from trainjob.validate.case import Case, Checker, Locate, check_schema, path_only
 from trainjob.validate.view import dig, mapping, text
 
+# After the schema, in this order.
 TRAINJOB_CHECKS: Final[tuple[Checker, ...]] = (
-    check_schema,
     trainjob.check_runtime_ref,
     trainjob.check_name,
     trainjob.check_trainer_present,
     trainjob.check_numbers,
-    trainjob.check_process_guess,
+    trainjob.check_processes,
     trainjob.check_env,
     trainjob.check_initializers,
     trainjob.check_trainer_reaches,
@@ -35,7 +35,6 @@ TRAINJOB_CHECKS: Final[tuple[Checker, ...]] = (
     pods.check_alone,
 )
 RUNTIME_CHECKS: Final[tuple[Checker, ...]] = (
-    check_schema,
     runtime.check_metadata,
     runtime.check_policy,
     runtime.check_steps,
@@ -74,7 +73,10 @@ def check_runtime(obj: Mapping[str, Any], target: Target, locate: Locate = path_
 
 
 def _run(checks: tuple[Checker, ...], case: Case) -> list[Finding]:
-    return [finding for check in checks for finding in check(case)]
+    out = list(check_schema(case))
+    if case.plain:
+        out += [finding for check in checks for finding in check(case)]
+    return out
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ from typing import Any, Final
 from trainjob.findings import Finding
 from trainjob.kube.schema import Path
 from trainjob.validate.case import Case
-from trainjob.validate.view import dig, pod_patches
+from trainjob.validate.view import dig
 
 # Parts of a pod patch with the rule; nodeSelector, affinity and tolerations may change.
 _IMMUTABLE: Final = (
@@ -40,7 +40,7 @@ def check_empties(case: Case) -> Iterator[Finding]:
         return
     for field in ("trainer", "initializer"):
         yield from _look(case, dig(case.obj, "spec", field), ("spec", field), "")
-    for patch in pod_patches(case.obj, case.target):
+    for patch in case.patches:
         for field in _IMMUTABLE:
             if field in patch.pod:
                 yield from _look(case, patch.pod[field], (*patch.pod_path, field), "")

@@ -14,7 +14,7 @@ from trainjob.findings import Finding
 from trainjob.kube.names import is_subdomain
 from trainjob.kube.schema import Path
 from trainjob.validate.case import Case
-from trainjob.validate.view import JOBS_PATH, dig, entries, jobs, listed, mapping, text
+from trainjob.validate.view import JOBS_PATH, dig, entries, listed, mapping, text
 
 _JOBSET: Final = ("spec", "template", "spec")
 _RULE_NAME: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?\Z")
@@ -27,7 +27,7 @@ _GATED_ACTIONS: Final = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
 
 def check_restart(case: Case) -> Iterator[Finding]:
     """TJ562, TJ563: JobSet fills in OnFailure where restartPolicy is missing."""
-    for job in jobs(case.obj):
+    for job in case.jobs:
         policy = job.pod.get("restartPolicy")
         if policy not in (None, "", "OnFailure", "Never"):
             yield case.find(
@@ -46,7 +46,7 @@ def check_failure_policy(case: Case) -> Iterator[Finding]:
     """TJ564, TJ565, TJ567."""
     policy = mapping(dig(case.obj, *_JOBSET, "failurePolicy"))
     path: Path = (*_JOBSET, "failurePolicy")
-    names = {job.name for job in jobs(case.obj)}
+    names = {job.name for job in case.jobs}
     if policy.get("restartStrategy") == "InPlaceRestart":
         yield case.find(
             "TJ565", (*path, "restartStrategy"), "InPlaceRestart needs the JobSet feature gate of that name"
@@ -70,15 +70,13 @@ def check_failure_policy(case: Case) -> Iterator[Finding]:
                     f"invalid job failure reason '{reason}'", f"use one of {', '.join(_REASONS)}",
                 )  # fmt: skip
         if rule.get("action") in _GATED_ACTIONS:
-            yield case.find(
-                "TJ565", (*at, "action"), f"{rule['action']} needs the JobSet feature gate RestartJob"
-            )
+            yield case.find("TJ565", (*at, "action"), f"{rule['action']} needs the JobSet feature gate RestartJob")
         yield from _targets(case, rule, at, names)
 
 
 def check_success_policy(case: Case) -> Iterator[Finding]:
     """TJ567: also of the coordinator."""
-    names = {job.name for job in jobs(case.obj)}
+    names = {job.name for job in case.jobs}
     policy = mapping(dig(case.obj, *_JOBSET, "successPolicy"))
     yield from _targets(case, policy, (*_JOBSET, "successPolicy"), names)
     coordinator = dig(case.obj, *_JOBSET, "coordinator", "replicatedJob")
@@ -89,7 +87,7 @@ def check_success_policy(case: Case) -> Iterator[Finding]:
 
 def _targets(case: Case, rule: Mapping[str, Any], path: Path, names: set[str]) -> Iterator[Finding]:
     for index, name in enumerate(listed(rule.get("targetReplicatedJobs"))):
-        if name not in names:
+        if not isinstance(name, str) or name not in names:
             yield case.find(
                 "TJ567", (*path, "targetReplicatedJobs", index),
                 f"invalid replicatedJob name '{name}' does not appear in .spec.ReplicatedJobs",
@@ -121,7 +119,7 @@ def check_depends_on(case: Case) -> Iterator[Finding]:
 
 def check_volume_claims(case: Case) -> Iterator[Finding]:
     """TJ568."""
-    all_jobs = jobs(case.obj)
+    all_jobs = case.jobs
     mounted = {
         text(mount.get("name"))
         for job in all_jobs

@@ -8,7 +8,7 @@ add (PET_* and the like) is left out, and so is the order of merged lists.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from trainjob.validate.view import (
     NODE,
     TRAINER,
     Job,
+    PodPatch,
     count,
     dig,
     entries,
@@ -59,15 +60,22 @@ class Merged:
         return {}
 
 
-def merge(trainjob: Mapping[str, Any], runtime: Mapping[str, Any], target: Target) -> tuple[Merged, ...]:
+def merge(
+    trainjob: Mapping[str, Any],
+    runtime: Mapping[str, Any],
+    target: Target,
+    all_jobs: Sequence[Job] | None = None,
+    patches: Sequence[PodPatch] | None = None,
+) -> tuple[Merged, ...]:
     """Every replicatedJob of the runtime as it will run for this TrainJob.
 
-    A job that nothing touches keeps the very pod object of the runtime.
+    A job that nothing touches keeps the very pod object of the runtime. `all_jobs` and `patches`
+    spare the work of finding them when the caller has them.
     """
     trainer = mapping(dig(trainjob, "spec", "trainer"))
-    patches = tuple(pod_patches(trainjob, target))
+    patches = tuple(pod_patches(trainjob, target)) if patches is None else patches
     out = []
-    for job in jobs(runtime):
+    for job in jobs(runtime) if all_jobs is None else all_jobs:
         pod = job.pod
         for patch in patches:
             if patch.job == job.name and patch.pod:

@@ -14,7 +14,7 @@ from trainjob.findings import Finding
 from trainjob.kube.names import is_subdomain
 from trainjob.kube.schema import Path
 from trainjob.validate.case import Case
-from trainjob.validate.view import DATASET, MODEL, NODE, Job, PodPatch, entries, jobs, pod_patches, text
+from trainjob.validate.view import DATASET, MODEL, NODE, Job, PodPatch, entries, text
 
 KUEUE_MANAGER: Final = "kueue.x-k8s.io/manager"
 # k8s.io/apimachinery v0.34 pkg/util/validation/validation.go, IsDomainPrefixedPath
@@ -46,9 +46,9 @@ def check_patch_names(case: Case) -> Iterator[Finding]:
     """TJ542 to TJ544: jobs and containers that the runtime does not have."""
     if case.runtime is None:
         return
-    by_name = {job.name: job for job in jobs(case.runtime)}
+    by_name = {job.name: job for job in case.jobs}
     what = "replicated job" if case.target.patches == "runtimePatches" else "targetJob"
-    for patch in pod_patches(case.obj, case.target):
+    for patch in case.patches:
         job = by_name.get(patch.job)
         if job is None:
             yield case.find(
@@ -84,7 +84,7 @@ def _containers(case: Case, patch: PodPatch, job: Job) -> Iterator[Finding]:
 
 def check_patch_env(case: Case) -> Iterator[Finding]:
     """TJ545: variables of the main containers belong in spec.trainer and spec.initializer."""
-    for patch in pod_patches(case.obj, case.target):
+    for patch in case.patches:
         for index, container in entries(patch.pod, "containers"):
             if container.get("name") in _NO_ENV and container.get("env"):
                 name = text(container["name"])
@@ -101,7 +101,7 @@ def check_patched_once(case: Case) -> Iterator[Finding]:
     if case.target.patches != "podSpecOverrides":
         return
     seen: set[str] = set()
-    for patch in pod_patches(case.obj, case.target):
+    for patch in case.patches:
         if patch.job in seen:
             yield case.find(
                 "TJ547", patch.job_path, f'Duplicate value: "{patch.job}" is the target of two overrides',
@@ -114,8 +114,8 @@ def check_tolerations(case: Case) -> Iterator[Finding]:
     """TJ548: the list is atomic, so a patch drops what the runtime tolerates."""
     if case.runtime is None:
         return
-    by_name = {job.name: job for job in jobs(case.runtime)}
-    for patch in pod_patches(case.obj, case.target):
+    by_name = {job.name: job for job in case.jobs}
+    for patch in case.patches:
         job = by_name.get(patch.job)
         new = patch.pod.get("tolerations")
         if job is None or not isinstance(new, list) or not new:

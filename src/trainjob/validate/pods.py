@@ -22,9 +22,7 @@ from trainjob.validate.view import (
     dig,
     entries,
     injected_volumes,
-    jobs,
     mapping,
-    pod_patches,
     text,
 )
 
@@ -44,14 +42,14 @@ def problems(pod: Mapping[str, Any], injected: frozenset[str]) -> Iterator[Probl
     """Everything that is wrong with one pod spec. `injected`: volumes that are added later."""
     volumes = injected | {text(v.get("name")) for _, v in entries(pod, "volumes")}
     yield from _volume_sources(pod)
-    names: set[str] = set()
+    init = {text(c.get("name")) for _, c in entries(pod, "initContainers")}
     for field in ("initContainers", "containers"):
         for index, container in entries(pod, field):
             name = text(container.get("name"))
             where: Path = (field, index)
-            if name in names:
-                yield Problem("TJ538", (name,), (*where, "name"), f'the pod has two containers "{name}"')
-            names.add(name)
+            if field == "containers" and name in init:  # twice in one list is a matter of the schema
+                told = f'the pod has a container and an init container "{name}"'
+                yield Problem("TJ538", (name,), (*where, "name"), told)
             if not container.get("image"):
                 yield Problem("TJ532", (name,), where, f'container "{name}" has no image')
             yield from _mounts(container, where, volumes)
@@ -102,8 +100,9 @@ def is_device(resource: str) -> bool:
 
 
 def _amount(value: Any) -> Fraction | None:
+    """The amount, or None for what the schema refuses as a quantity."""
     try:
-        return quantity.parse(value)
+        return None if isinstance(value, float) else quantity.parse(value)
     except ValueError:
         return None
 
@@ -119,7 +118,7 @@ def _resources(container: Mapping[str, Any], where: Path) -> Iterator[Problem]:
         place = (*where, "resources", "requests", resource)
         if asked is None:
             continue
-        if is_device(resource):
+        if is_device(str(resource)):
             if limit is None and resource not in limits:
                 yield Problem(
                     "TJ533", (name, resource), place,
@@ -139,7 +138,7 @@ def _resources(container: Mapping[str, Any], where: Path) -> Iterator[Problem]:
             )  # fmt: skip
     for half, amounts in (("requests", requests), ("limits", limits)):
         for resource, value in amounts.items():
-            amount = _amount(value) if is_device(resource) else None
+            amount = _amount(value) if is_device(str(resource)) else None
             if amount is not None and amount.denominator != 1:
                 yield Problem(
                     "TJ535", (name, resource, half), (*where, "resources", half, resource),
@@ -160,8 +159,10 @@ def _env(container: Mapping[str, Any], where: Path) -> Iterator[Problem]:
 def check_runtime_pods(case: Case) -> Iterator[Finding]:
     """TJ530 to TJ538 for the pods of a runtime."""
     injected = injected_volumes(case.obj)
-    for job in jobs(case.obj):
+    for job in case.jobs:
         for p in problems(job.pod, injected):
+            if p.code == "TJ531":  # mountPath is a key of this list: TJ503 has told it
+                continue
             yield case.find(p.code, (*job.pod_path, *p.where), p.message, p.fix)
 
 
@@ -227,7 +228,7 @@ _ENTRY_KEY: Final[Mapping[str, str]] = {"TJ530": "name", "TJ531": "mountPath", "
 
 def _patch_place(case: Case, job: Job, problem: Problem) -> Path | None:
     field = "env" if problem.code == "TJ537" else "volumeMounts"
-    for patch in pod_patches(case.obj, case.target):
+    for patch in case.patches:
         if patch.job != job.name:
             continue
         if problem.code == "TJ536":

@@ -28,9 +28,7 @@ from trainjob.validate.view import (
     count,
     dig,
     entries,
-    jobs,
     mapping,
-    policy,
     text,
 )
 
@@ -46,7 +44,7 @@ def check_metadata(case: Case) -> Iterator[Finding]:
     labels = mapping(metadata.get("labels"))
     path: Path = ("metadata", "labels")
     if not labels.get(FRAMEWORK_LABEL):
-        framework = policy(case.obj) or "torch"
+        framework = case.policy or "torch"
         yield case.find(
             "TJ550", path, "the Python SDK skips a runtime without a framework label",
             f"add the label {FRAMEWORK_LABEL}: {framework}",
@@ -56,9 +54,7 @@ def check_metadata(case: Case) -> Iterator[Finding]:
             "TJ574", (*path, WEBHOOK_LABEL), "this label switches the runtime webhook off", "remove the label"
         )
     if case.kind == "ClusterTrainingRuntime" and metadata.get("namespace"):
-        yield case.find(
-            "TJ573", ("metadata", "namespace"), "a ClusterTrainingRuntime is cluster-scoped", "remove it"
-        )
+        yield case.find("TJ573", ("metadata", "namespace"), "a ClusterTrainingRuntime is cluster-scoped", "remove it")
 
 
 def check_policy(case: Case) -> Iterator[Finding]:
@@ -79,8 +75,8 @@ def check_policy(case: Case) -> Iterator[Finding]:
                 "TJ575", (*path, "torch", "envInjection", "targets", index),
                 f'envInjection target podSet "{job}" container "{container}" not found in runtime template',
             )  # fmt: skip
-    names = {job.name for job in jobs(case.obj)}
-    if policy(case.obj) == "mpi" and launcher_is_node(case.obj) and not {LAUNCHER, NODE} <= names:
+    names = {job.name for job in case.jobs}
+    if case.policy == "mpi" and launcher_is_node(case.obj) and not {LAUNCHER, NODE} <= names:
         yield case.find(
             "TJ576", (*path, "mpi", "runLauncherAsNode"),
             "runLauncherAsNode needs both jobs, launcher and node; without them only one node can be used",
@@ -89,8 +85,8 @@ def check_policy(case: Case) -> Iterator[Finding]:
 
 def check_steps(case: Case) -> Iterator[Finding]:
     """TJ552 to TJ557, TJ577, TJ578: labels, names and containers of the jobs."""
-    all_jobs = jobs(case.obj)
-    framework = policy(case.obj)
+    all_jobs = case.jobs
+    framework = case.policy
     if not any(job.step == TRAINER for job in all_jobs):
         yield case.find(
             "TJ552", JOBS_PATH, "no job is labelled as trainer, so spec.trainer of a TrainJob has no effect",
@@ -156,7 +152,7 @@ def check_overwritten(case: Case) -> Iterator[Finding]:
             "remove the subdomain",
         )  # fmt: skip
     with_policy = dig(case.obj, "spec", "mlPolicy") is not None
-    for job in jobs(case.obj):
+    for job in case.jobs:
         for field in ("parallelism", "completions"):
             value = job.spec.get(field)
             if job.step == TRAINER and with_policy and value is not None:
@@ -173,7 +169,7 @@ def check_overwritten(case: Case) -> Iterator[Finding]:
 
 def _overwritten_env(case: Case, pod_path: Path, pod: object, step: str) -> Iterator[Finding]:
     """A PET_* with a value is replaced; an empty one is a placeholder that fixes the order."""
-    names = RESERVED_ENV.get(policy(case.obj), frozenset())
+    names = RESERVED_ENV.get(case.policy, frozenset())
     for number, container in entries(pod, "containers"):
         if step != TRAINER or container.get("name") != NODE:
             continue
@@ -181,11 +177,7 @@ def _overwritten_env(case: Case, pod_path: Path, pod: object, step: str) -> Iter
             name = text(env.get("name"))
             if name in names and (env.get("value") or env.get("valueFrom") is not None):
                 path = (*pod_path, "containers", number, "env", index)
-                fix = (
-                    "remove it, or leave the value empty to fix its place"
-                    if name in TORCH_ENV
-                    else "remove it"
-                )
+                fix = "remove it, or leave the value empty to fix its place" if name in TORCH_ENV else "remove it"
                 yield case.find("TJ520", path, f"Trainer overwrites {name}", fix)
 
 
@@ -196,7 +188,7 @@ def check_gang(case: Case) -> Iterator[Finding]:
     if not chosen:
         return
     path: Path = ("spec", "podGroupPolicy", chosen[0])
-    all_jobs = jobs(case.obj)
+    all_jobs = case.jobs
     if any(job.step in (DATASET, MODEL) for job in all_jobs):
         yield case.find(
             "TJ569", path,
@@ -218,7 +210,7 @@ _SDK_DEVICES: Final = ("nvidia.com/gpu", "google.com/tpu", "huawei.com/Ascend910
 
 def check_sdk(case: Case) -> Iterator[Finding]:
     """TJ571, TJ572: one runtime that the SDK cannot read makes list_runtimes() fail for every user."""
-    for job in jobs(case.obj):
+    for job in case.jobs:
         if job.step != TRAINER:
             continue
         for index, container in entries(job.pod, "containers"):

@@ -14,7 +14,7 @@ from trainjob.kube import quantity
 from trainjob.kube.schema import Path
 from trainjob.validate.case import Case
 from trainjob.validate.trainjob import runtime_ref
-from trainjob.validate.view import NODE, TRAINER, count, entries, jobs, listed, mapping, since
+from trainjob.validate.view import NODE, TRAINER, count, entries, listed, mapping, since
 
 LARGE: Final = "llama3_3/70B"
 SMALL_LLAMAS: Final = ("llama3_2/1B", "llama3_2/3B")
@@ -103,13 +103,13 @@ def _gpus(case: Case) -> int:
     """The number behind the first resource with "gpu" in its name; requests before limits."""
     resources: Any = case.trainer.get("resourcesPerNode")
     if resources is None and case.runtime is not None:
-        for job in jobs(case.runtime):
+        for job in case.jobs:
             if job.step == TRAINER or job.name == NODE:
                 found = (c for _, c in entries(job.pod, "containers") if c.get("name") == NODE)
                 resources = next(found, {}).get("resources")
     for half in ("requests", "limits"):
         for key, value in mapping(mapping(resources).get(half)).items():
-            if "gpu" in key.lower():
+            if "gpu" in str(key).lower():
                 try:
                     return int(quantity.parse(value))
                 except ValueError:

@@ -26,6 +26,7 @@ from trainjob.validate.view import (
     dig,
     entries,
     jobs,
+    listed,
     mapping,
     since,
     text,
@@ -107,9 +108,7 @@ _SETS: Final[Mapping[str, str]] = {"jax": "JAX_*", "xgboost": "DMLC_*", "flux": 
 
 def check_trainer_present(case: Case) -> Iterator[Finding]:
     """TJ515: kubeflow/trainer#4076. The MPI and PlainML plug-ins do not depend on spec.trainer."""
-    if dig(case.obj, "spec", "trainer") is None and not (
-        case.runtime is not None and case.policy in ("", "mpi")
-    ):
+    if dig(case.obj, "spec", "trainer") is None and not (case.runtime is not None and case.policy in ("", "mpi")):
         yield case.find(
             "TJ515", ("spec", "trainer"),
             f"without spec.trainer Trainer sets no {_SETS.get(case.policy, 'PET_*')} variables and no port",
@@ -137,47 +136,54 @@ def check_numbers(case: Case) -> Iterator[Finding]:
         yield case.find("TJ517", path, what + (" for Flux TrainJob" if case.policy == "flux" else ""))
 
 
-def check_process_guess(case: Case) -> Iterator[Finding]:
-    """TJ518: PET_NPROC_PER_NODE comes from spec.trainer.resourcesPerNode alone when that is set, and
-    only names with "gpu" count as GPUs (pkg/runtime/framework/plugins/torch/torch.go, trainer#3974)."""
-    if case.policy != "torch" or case.trainer.get("numProcPerNode") is not None or not case.trainer:
-        return
-    default = dig(case.runtime, "spec", "mlPolicy", "torch", "numProcPerNode")
-    if case.target.torch_nproc_in_runtime and default not in (None, "auto"):
-        return
+def check_processes(case: Case) -> Iterator[Finding]:
+    """TJ518, TJ527: PET_NPROC_PER_NODE comes from spec.trainer.resourcesPerNode alone when that is set,
+    and only names with "gpu" count as GPUs (pkg/runtime/framework/plugins/torch/torch.go, trainer#3974)."""
     merged = next((m for m in case.merged if m.job.step == TRAINER), None)
-    if merged is None:
+    if merged is None or not case.trainer:
         return
     asked = case.trainer.get("resourcesPerNode")
-    if asked is None and not since(case.target, "2.1"):
-        return
-    seen = asked if asked is not None else dig(merged.job.pod, "containers") and _resources_of_node(case)
+    before = _node_resources(merged.job.pod)
+    path: Path = ("spec", "trainer", "resourcesPerNode")
     try:
-        devices = quantity.accelerators(mapping(merged.container().get("resources")))
-        if not devices or quantity.names_gpu(mapping(seen)):
-            return
-    except (ValueError, AttributeError):
+        devices = quantity.accelerators(_node_resources(merged.pod))
+        dropped = [d for d in quantity.accelerators(before) if d not in devices]
+        counted = quantity.names_gpu(mapping(asked) if asked is not None else before)
+    except (ValueError, AttributeError):  # no quantities, reported by the schema
         return
-    names_ = ", ".join(devices)
-    total = int(sum(devices.values()))
-    fix = f"set numProcPerNode to {total}"
-    if asked is not None and "gpu" in names_.lower():
-        message = f"resourcesPerNode does not repeat {names_} of the runtime, so one process per CPU starts"
-        fix = f"repeat {names_} in resourcesPerNode, or {fix}"
-        path: Path = ("spec", "trainer", "resourcesPerNode")
+    if dropped:
+        yield case.find(
+            "TJ527", path,
+            f"Trainer {case.target} replaces the resources of the runtime: {', '.join(dropped)} is lost",
+            "repeat every resource of the runtime in resourcesPerNode",
+        )  # fmt: skip
+    if not devices or counted or not _processes_are_guessed(case):
+        return
+    listed_ = ", ".join(devices)
+    fix = f"set numProcPerNode to {int(sum(devices.values()))}"
+    if "gpu" in listed_.lower():
+        message = f"resourcesPerNode does not repeat {listed_} of the runtime, so a process per CPU starts"
+        fix = f"repeat {listed_} in resourcesPerNode, or {fix}"
     else:
-        message = f"Trainer does not count {names_} as GPUs, so one process per CPU starts"
-        path = ("spec", "trainer") if asked is None else ("spec", "trainer", "resourcesPerNode")
-    yield case.find("TJ518", path, message, fix)
+        message = f"Trainer does not count {listed_} as GPUs, so a process per CPU starts"
+    yield case.find("TJ518", path if asked is not None else ("spec", "trainer"), message, fix)
 
 
-def _resources_of_node(case: Case) -> Any:
-    for job in jobs(case.runtime or {}):
-        if job.step == TRAINER:
-            for _, container in entries(job.pod, "containers"):
-                if container.get("name") == NODE:
-                    return container.get("resources")
-    return None
+def _processes_are_guessed(case: Case) -> bool:
+    """Whether Trainer works out PET_NPROC_PER_NODE from resources."""
+    if case.policy != "torch" or case.trainer.get("numProcPerNode") is not None:
+        return False
+    if not since(case.target, "2.1") and case.trainer.get("resourcesPerNode") is None:
+        return False  # 2.0 passes `auto` on
+    default = dig(case.runtime, "spec", "mlPolicy", "torch", "numProcPerNode")
+    return not case.target.torch_nproc_in_runtime or default in (None, "auto")
+
+
+def _node_resources(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    for _, container in entries(pod, "containers"):
+        if container.get("name") == NODE:
+            return mapping(container.get("resources"))
+    return {}
 
 
 def check_env(case: Case) -> Iterator[Finding]:
@@ -215,7 +221,7 @@ def check_initializers(case: Case) -> Iterator[Finding]:
     """TJ522: plugins/jobset/jobset.go; the mount named `initializer` is asked for since 2.3."""
     if case.runtime is None:
         return
-    by_name = {job.name: job for job in jobs(case.runtime)}
+    by_name = {job.name: job for job in case.jobs}
     for field, config, name in (("dataset", "datasetConfig", DATASET), ("model", "modelConfig", MODEL)):
         if dig(case.obj, "spec", "initializer", field) is None:
             continue
@@ -242,7 +248,7 @@ def check_trainer_reaches(case: Case) -> Iterator[Finding]:
     if not case.trainer:
         return
     path: Path = ("spec", "trainer")
-    if case.runtime is not None and not any(job.step == TRAINER for job in jobs(case.runtime)):
+    if case.runtime is not None and not any(job.step == TRAINER for job in case.jobs):
         yield case.find(
             "TJ524", path, "the runtime has no job labelled as trainer, so spec.trainer has no effect",
             f"label a job of the runtime with {GROUP}/trainjob-ancestor-step: trainer",
@@ -267,7 +273,7 @@ def check_frameworks(case: Case) -> Iterator[Finding]:
     runtime = case.runtime
     if runtime is None:
         return
-    by_name = {job.name: job for job in jobs(runtime)}
+    by_name = {job.name: job for job in case.jobs}
     several = (count(case.trainer.get("numNodes")) or 1) >= 2
     both = {LAUNCHER, NODE} <= by_name.keys()
     if several and case.policy == "mpi" and launcher_is_node(runtime) and not both:
@@ -311,6 +317,6 @@ def missing_injections(runtime: Mapping[str, Any]) -> Iterator[tuple[int, str, s
     containers = {job.name: job.containers() | job.containers("initContainers") for job in jobs(runtime)}
     for index, target in entries(runtime, "spec", "mlPolicy", "torch", "envInjection", "targets"):
         job = text(target.get("jobName"))
-        for name in target.get("containerNames") or ():
+        for name in map(text, listed(target.get("containerNames"))):
             if name not in containers.get(job, ()):
-                yield index, job, text(name)
+                yield index, job, name

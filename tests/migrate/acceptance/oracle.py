@@ -105,18 +105,21 @@ class Result:
         assert len(found) == 1, f"{kind} {ref['name']} does not exist exactly once"
         return found[0]
 
-    def says(self, *patterns: str, at_least: str = "note", within: str = "") -> Any:
-        """The first finding whose message and fix match every pattern (no case, any line)."""
+    def says(self, *patterns: str, at_least: str = "note", within: str = "", at: str = "") -> Any:
+        """The first finding whose message and fix match every pattern (no case, any line).
+
+        `within` has to be in its subject or text, `at` in its field path.
+        """
         for finding in self.migration.findings:
             text = f"{finding.message}\n{finding.fix}"
             if within and within not in f"{finding.subject}\n{text}":
                 continue
+            if at not in (finding.where.path if finding.where else ""):
+                continue
             severe = RANKS.index(str(finding.severity)) >= RANKS.index(at_least)
             if severe and all(re.search(p, text, re.I | re.S) for p in patterns):
                 return finding
-        listing = "\n".join(
-            f"  {f.code} {f.severity}: {f.message} | {f.fix}" for f in self.migration.findings
-        )
+        listing = "\n".join(f"  {f.code} {f.severity}: {f.message} | {f.fix}" for f in self.migration.findings)
         pytest.fail(f"no finding (>= {at_least}) says {patterns} {within}; there are\n{listing}")
 
     def mentions(self, word: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.migrate.acceptance.effective import execute
-from tests.migrate.acceptance.inputs import SHIM, env_map, prune, v1_job, v1_jobs
+from tests.migrate.acceptance.inputs import SHIM, env_map, quantity, v1_job, v1_jobs
 from tests.migrate.acceptance.oracle import ISTIO, Case, case, cases, edited, result
 
 QUEUE = "kueue.x-k8s.io/queue-name"
@@ -181,9 +181,7 @@ def test_25_app_wrapper_with_pod_sets() -> None:
     assert got.node.main["imagePullPolicy"] == "Always"
     assert got.trainer["numNodes"] == 3
     got.shim("3")
-    got.result.says(
-        r"AppWrapper", r"TrainJob|trainer\.kubeflow\.org", r"regist|know|support|config|accept|allow"
-    )
+    got.result.says(r"AppWrapper", r"TrainJob|trainer\.kubeflow\.org", r"regist|know|support|config|accept|allow")
 
 
 def test_26_app_wrapper_with_a_heredoc() -> None:
@@ -369,7 +367,10 @@ def test_36_json_job_loses_nothing() -> None:
     assert got.node.main["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
     assert got.node.main["volumeMounts"] == before.main["volumeMounts"]
     assert got.env["JOB_TAG"]["value"] == "demo-json"
-    assert prune(got.trainer["resourcesPerNode"]) == before.main["resources"]
+    asked = {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 16}
+    for part in ("limits", "requests"):
+        values = got.trainer["resourcesPerNode"][part]
+        assert {key: quantity(value) for key, value in values.items()} == asked
     assert got.node.labels["app"] == "demo-json"
     assert got.metadata["labels"]["app"] == "demo-json"
     assert got.metadata["annotations"]["demo.example.com/owner"] == "team-a"

@@ -375,7 +375,13 @@ def test_54_scalars_where_strings_belong() -> None:
     assert job.env["NCCL_DEBUG_LEVEL"]["value"] == "1"
     assert job.env["USE_CACHE"]["value"] == "yes"
     assert job.env["STARTED"]["value"] == "2024-01-02"
-    got.says(r"string|quot")
+    main = "containers[0]."
+    for place in (
+        "metadata.labels", "metadata.annotations",
+        main + "command[3]", main + "command[5]", main + "command[7]",
+        main + "env[0]", main + "env[1]", main + "env[2]",
+    ):  # fmt: skip
+        got.says(r"string|quot|text", at=place)
     asked = job.trainer["resourcesPerNode"]
     assert quantity(asked["requests"]["cpu"]) == quantity("500m")
     assert quantity(asked["requests"]["memory"]) == 8589934592

@@ -8,6 +8,7 @@ the job reach the pods in neither version.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainjob.findings import Finding
@@ -15,6 +16,7 @@ from trainjob.migrate.rule import Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
 
 QUEUE = "kueue.x-k8s.io/queue-name"
+_QUEUE_OF_A_SCHEDULER = re.compile(r"(?:^|[/.-])queue(?:-name|Name)?$")
 _WRITTEN_BY_TOOLS = ("kubectl.kubernetes.io/last-applied-configuration",)
 # Keys that mean the same on any kind.
 _NEUTRAL = (
@@ -41,8 +43,8 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
             ("metadata", "labels", QUEUE),
             f"Kueue queues the TrainJob in {labels[QUEUE]!r} if its integrations list trainer.kubeflow.org/trainjob",
         )
-    for scheduler in ("kai.scheduler/queue", "runai/queue", "volcano.sh/queue-name", "yunikorn.apache.org/queue"):
-        if scheduler in labels:
+    for scheduler in labels:
+        if _QUEUE_OF_A_SCHEDULER.search(scheduler) and not scheduler.startswith("kueue.x-k8s.io/"):
             yield say.warning(
                 ("metadata", "labels", scheduler),
                 f"the queue label {scheduler} stands on the TrainJob; its scheduler must read it from there or from "

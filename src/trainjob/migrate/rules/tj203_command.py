@@ -17,6 +17,9 @@ from trainjob.migrate.rule import CONTAINER, Claim, Draft, Outcome, RoleDraft, R
 from trainjob.v1.pytorchjob import PyTorchJob
 
 
+_FIXED_ADDRESS = re.compile(r"(?:tcp://|(?:addr|address|endpoint|host|ip)[= \n]\s*\"?)((?:\d{1,3}\.){3}\d{1,3}(?::\d+)?)")
+
+
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
     say = Say("TJ203", job)
     for role in draft.roles:
@@ -44,6 +47,13 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
                 "use $RANK (set by this migration) or $PET_NODE_RANK",
             )
         yield from _flags(say, job, draft, role, launch)
+        address = _FIXED_ADDRESS.search(launch.text) if draft.nodes > 1 else None
+        if address:
+            yield say.warning(
+                place,
+                f"the rendezvous is at the fixed address {address[1]}: it is kept, and rank 0 must run on that node",
+                "use $MASTER_ADDR and $MASTER_PORT, which follow rank 0",
+            )
         if launch.style is Style.ENTRYPOINT and draft.nodes > 1:
             yield say.note(
                 at,

@@ -42,7 +42,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         yield say.note(
             role.main_path,
             f"{message} MASTER_ADDR, MASTER_PORT, WORLD_SIZE {draft.world_size}, RANK and PYTHONUNBUFFERED as v1 did: {why}",
-            "" if draft.name is None else f"WORLD_SIZE holds for {draft.nodes} nodes: change both together",
+            "" if draft.name is None else "WORLD_SIZE is a literal: change it together with numNodes",
         )
         yield from _python_traps(say, role, launch.style, job)
     yield from _scripts(say, job, draft)

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from trainjob.emit import NODE, WORKER
 from trainjob.findings import Finding
 from trainjob.kube.yaml import Path
 from trainjob.migrate.rule import POD, Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
 
 _V1 = "training.kubeflow.org/"
-_NEW_LABEL = {
-    "job-name": "jobset.sigs.k8s.io/jobset-name",
-    "replica-index": "batch.kubernetes.io/job-completion-index",
-}
+# replica-index and replica-type have no counterpart: a pod's index is one higher than its Worker's.
+_NEW_LABEL = {"job-name": "jobset.sigs.k8s.io/jobset-name"}
 _PATCH = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
 _RUNTIME = ("topologySpreadConstraints", "nodeName")
 
@@ -31,18 +30,25 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
             value = role.pod.get(key)
             if not value:
                 continue
-            found: list[tuple[Path, str, str | None]] = []
-            role.spec[key] = _relabel(value, role.at(key), found, two_roles=draft.two_roles)
-            for at, old, new in found:
+            labels = _Relabel(job, two_roles=draft.two_roles)
+            role.spec[key] = labels.value(value, role.at(key))
+            for at, old, new in labels.found:
                 if new is None:
                     yield say.warning(
                         at,
-                        f"pods have no label {old} in v2: this part of the selector is dropped, and it now matches "
-                        "the pods of both roles",
-                        "select by jobset.sigs.k8s.io/jobset-name or by a label of your own",
+                        f"pods have no label {old} in v2: this part of the selector is dropped, and the rest of it "
+                        "matches the job's pods of both roles",
+                        "select by a label of your own",
                     )
                 else:
                     yield say.note(at, f"the v1 label {old} becomes {new}")
+            if labels.lost is not None:
+                raise say.refuse(
+                    labels.lost,
+                    "a selector on the v1 role label alone would match every pod of the namespace in v2, and a job "
+                    "without a fixed name cannot name its own pods",
+                    "select by a label of your own",
+                )
             if key in _RUNTIME:
                 yield say.note(role.at(key), f"{key} needs a generated runtime")
         if role.pod.get("tolerations") and any("queue-name" in k for k in (job.metadata.get("labels") or {})):
@@ -53,47 +59,68 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
             )
 
 
-def _relabel(value: Any, path: Path, found: list[tuple[Path, str, str | None]], *, two_roles: bool) -> Any:
-    """A copy with v1 labels replaced, in matchLabels keys, matchExpressions and matchLabelKeys."""
-    if isinstance(value, dict):
+class _Relabel:
+    """A copy of a fragment with v1 labels replaced: keys of matchLabels and of matchExpressions."""
+
+    def __init__(self, job: PyTorchJob, *, two_roles: bool) -> None:
+        self.name, self.two_roles = job.name, two_roles
+        self.found: list[tuple[Path, str, str | None]] = []
+        self.lost: Path | None = None
+
+    def value(self, value: Any, path: Path) -> Any:
+        if isinstance(value, dict):
+            before = len(self.found)
+            out = {}
+            for key, item in value.items():
+                out[key] = self._labels(item, (*path, key)) if key == "matchLabels" else self.value(item, (*path, key))
+            dropped = any(new is None for _, _, new in self.found[before:])
+            if dropped and ("matchLabels" in value or "matchExpressions" in value):
+                out = {k: v for k, v in out.items() if v}
+                if not out:
+                    # An empty selector matches every pod of the namespace.
+                    if self.name is None:
+                        self.lost = path
+                    out = {"matchLabels": {_NEW_LABEL["job-name"]: self.name}}
+            return out
+        if isinstance(value, list):
+            items = [self._expression(item, (*path, i)) for i, item in enumerate(value)]
+            return [item for item in items if item is not None]
+        return value
+
+    def _labels(self, labels: Any, path: Path) -> Any:
         out = {}
-        for key, item in value.items():
-            here = (*path, key)
-            if isinstance(key, str) and key.startswith(_V1) and path and path[-1] == "matchLabels":
-                new = _new(key, two_roles=two_roles)
-                found.append((here, key, new))
-                if new is not None:
-                    out[new] = _role_value(key, item)
+        for key, item in labels.items():
+            if not key.startswith(_V1):
+                out[key] = item
                 continue
-            out[key] = _relabel(item, here, found, two_roles=two_roles)
+            new = self._new(key)
+            self.found.append(((*path, key), key, new))
+            if new is not None:
+                out[new] = _role_value(key, item)
         return out
-    if isinstance(value, list):
-        items = []
-        for i, item in enumerate(value):
-            key = item.get("key") if isinstance(item, dict) else None
-            if isinstance(key, str) and key.startswith(_V1):
-                new = _new(key, two_roles=two_roles)
-                found.append(((*path, i), key, new))
-                if new is not None:
-                    values = [_role_value(key, v) for v in item.get("values", [])]
-                    items.append({**item, "key": new, **({"values": values} if values else {})})
-                continue
-            items.append(_relabel(item, (*path, i), found, two_roles=two_roles))
-        return items
-    return value
 
+    def _expression(self, item: Any, path: Path) -> Any:
+        key = item.get("key") if isinstance(item, dict) else None
+        if not (isinstance(key, str) and key.startswith(_V1)):
+            return self.value(item, path)
+        new = self._new(key)
+        self.found.append((path, key, new))
+        if new is None:
+            return None
+        values = [_role_value(key, v) for v in item.get("values", [])]
+        return {**item, "key": new, **({"values": values} if values else {})}
 
-def _new(key: str, *, two_roles: bool) -> str | None:
-    short = key.removeprefix(_V1)
-    if short == "replica-type" and two_roles:
-        return "jobset.sigs.k8s.io/replicatedjob-name"
-    return _NEW_LABEL.get(short) if short != "replica-index" else None
+    def _new(self, key: str) -> str | None:
+        short = key.removeprefix(_V1)
+        if short == "replica-type" and self.two_roles:
+            return "jobset.sigs.k8s.io/replicatedjob-name"
+        return _NEW_LABEL.get(short)
 
 
 def _role_value(key: str, value: str) -> str:
     if not key.endswith("replica-type"):
         return value
-    return {"master": "node", "worker": "worker"}.get(value, value)
+    return {"master": NODE, "worker": WORKER}.get(value, value)
 
 
 RULE = Rule(

@@ -26,7 +26,10 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         carried = []
         for key in _FIELDS:
             value = pod.get(key)
-            if value in (None, "", {}, []) or (key == "dnsPolicy" and value == "ClusterFirst"):
+            if key == "dnsPolicy" and value == "ClusterFirst":
+                yield say.note(role.at(key), "dnsPolicy ClusterFirst is the default and is left out")
+                continue
+            if value in (None, "", {}, []):
                 continue
             if value is False and key != "hostUsers":
                 continue

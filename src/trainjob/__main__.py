@@ -1,0 +1,5 @@
+"""`python -m trainjob` is the `trainjob` script."""
+
+from trainjob.cli import main
+
+main()

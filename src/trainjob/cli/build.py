@@ -1,0 +1,118 @@
+"""`trainjob build`: a TrainJob from options."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trainjob.builder import BuildError, train_job
+from trainjob.catalog import CatalogError
+from trainjob.cli.common import print_findings, say, target_option, write_atomic
+from trainjob.targets import Target
+
+
+def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001
+    out: dict[str, str] = {}
+    for value in values:
+        key, eq, rest = value.partition("=")
+        if not eq or not key:
+            raise click.BadParameter(f"{value!r} is not KEY=VALUE")
+        out[key] = rest
+    return out
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--name", required=True, help="Name of the TrainJob; 48 characters for up to 10 nodes.")
+@click.option("--runtime", required=True, help="Runtime of the catalogue; see `trainjob runtimes list`.")
+@click.option("--image", help="Image with your code; the runtime's own when left out.")
+@click.option("-n", "--namespace", help="Namespace of the TrainJob.")
+@click.option("--env", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Environment variable; repeatable.")
+@click.option("--label", multiple=True, callback=_pairs, metavar="KEY=VALUE", help="Label; repeatable.")
+@click.option("--queue", help="Kueue LocalQueue.")
+@click.option("--priority", help="Kueue WorkloadPriorityClass.")
+@click.option("--nodes", type=click.IntRange(min=1), help="Pods; the runtime's number when left out.")
+@click.option("--allow-multi-node", metavar="REASON", help="Why one node is not enough; kept as an annotation.")
+@click.option("--procs-per-node", type=click.IntRange(min=1), help="Processes per node; one a GPU when left out.")
+@click.option(
+    "--resource", multiple=True, callback=_pairs, metavar="NAME=AMOUNT",
+    help="Per node, over the runtime's, e.g. cpu=16, memory=128Gi, gpu=4; repeatable.",
+)  # fmt: skip
+@click.option("--checkpoints", metavar="CLAIM", help="PersistentVolumeClaim to mount at /checkpoints.")
+@click.option("--mount", multiple=True, callback=_pairs, metavar="PATH=CLAIM", help="Mount a claim; repeatable.")
+@click.option("--service-account", help="Service account of the pods.")
+@click.option("--deadline", type=click.IntRange(min=1), metavar="SECONDS", help="activeDeadlineSeconds.")
+@click.option("--suspend", is_flag=True, help="Create it suspended.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here, not to stdout.")
+@target_option
+@click.argument("command_line", nargs=-1, metavar="[-- COMMAND...]")
+def command(
+    name: str,
+    runtime: str,
+    image: str | None,
+    namespace: str | None,
+    env: dict[str, str],
+    label: dict[str, str],
+    queue: str | None,
+    priority: str | None,
+    nodes: int | None,
+    allow_multi_node: str | None,
+    procs_per_node: int | None,
+    resource: dict[str, str],
+    checkpoints: str | None,
+    mount: dict[str, str],
+    service_account: str | None,
+    deadline: int | None,
+    suspend: bool,
+    output: Path | None,
+    target: Target,
+    command_line: tuple[str, ...],
+) -> None:
+    """Write a TrainJob for a runtime of the catalogue, checked for its Trainer version.
+
+    \b
+    trainjob build --name tune --runtime torch-fsdp-8gpu --image registry.example.com/team/tune:1.0 \\
+        --queue team-a --checkpoints tune-ckpt -- torchrun /workspace/train.py --epochs=1
+    """
+    values: dict[str, Any] = {
+        "name": name,
+        "runtime": runtime,
+        "image": image,
+        "namespace": namespace,
+        "env": env,
+        "labels": label,
+        "queue": queue,
+        "priority": priority,
+        "nodes": nodes,
+        "allow_multi_node": allow_multi_node,
+        "procs_per_node": procs_per_node,
+        "resources": resource,
+        "checkpoints": checkpoints,
+        "claims": mount,
+        "service_account": service_account,
+        "active_deadline_seconds": deadline,
+        "suspend": suspend,
+        "command": list(command_line) or None,
+    }
+    try:
+        job = train_job(target=target, **values)
+    except BuildError as err:
+        if err.findings:
+            print_findings(err.findings)
+        else:
+            say(f"error: {err}")
+        sys.exit(1)
+    except CatalogError as err:
+        say(f"error: {err}")
+        sys.exit(2)
+    for where, why in job.reasons:
+        say(f"note: a runtime of its own carries {where}: {why}")
+    if output is None:
+        click.echo(job.to_yaml(), nl=False)
+        return
+    if output.exists():
+        say(f"error: {output} exists; remove it or choose another file")
+        sys.exit(2)
+    write_atomic(output, job.to_yaml())
