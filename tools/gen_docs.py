@@ -1,7 +1,7 @@
 """Write what is generated: docs/rules/, migration/FIELDS.md, the table in runtimes/README.md.
 
-    python tools/gen_docs.py           write
-    python tools/gen_docs.py --check   change nothing; exit 1 when something is out of date
+python tools/gen_docs.py           write
+python tools/gen_docs.py --check   change nothing; exit 1 when something is out of date
 """
 
 from __future__ import annotations
@@ -121,7 +121,8 @@ def runtimes_table() -> str:
         gpus = str(r.gpus) if r.resources else "as the job"
         by = "component `multi-node`" if r.gated else "every overlay"
         lines.append(
-            f"| {link} | {nodes} | {gpus} | {limits.get('cpu', '-')} | {limits.get('memory', '-')} | {by} | {r.summary} |"
+            f"| {link} | {nodes} | {gpus} | {limits.get('cpu', '-')} | {limits.get('memory', '-')} | {by} "
+            f"| {r.summary} |"
         )
     return "\n".join(lines)
 

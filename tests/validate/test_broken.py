@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.validate import broken_runtimes, broken_trainjobs
-from tests.validate.broken_trainjobs import Broken
-from tests.validate.objects import keys, runtime
 
+from tests.validate import broken_jobs, broken_patches, broken_runtimes, broken_schema
+from tests.validate.broken import Broken
+from tests.validate.objects import keys, runtime
 from trainjob.findings import Finding, Location
 from trainjob.kube.schema import Path
 from trainjob.validate import BY_CODE, CHECKS, check_runtime, check_trainjob
+
+TRAINJOBS = broken_schema.ALL + broken_jobs.ALL + broken_patches.ALL
 
 
 def ids(case: Broken) -> str:
@@ -18,7 +20,9 @@ def ids(case: Broken) -> str:
 
 def assert_found(case: Broken, found: list[Finding]) -> None:
     told = [(f.code, f.where.path if f.where else "", f.message) for f in found]
-    hits = [f for f in found if f.code == case.code and f.where and f.where.path == case.path and case.says in f.message]
+    hits = [
+        f for f in found if f.code == case.code and f.where and f.where.path == case.path and case.says in f.message
+    ]
     assert hits, told
     assert {f.code for f in found} == {case.code, *case.also}, told
     for f in found:
@@ -27,7 +31,7 @@ def assert_found(case: Broken, found: list[Finding]) -> None:
         assert len(f.message) < 220
 
 
-@pytest.mark.parametrize("case", broken_trainjobs.ALL, ids=ids)
+@pytest.mark.parametrize("case", TRAINJOBS, ids=ids)
 def test_trainjob(case: Broken) -> None:
     assert_found(case, check_trainjob(case.obj, case.target, case.runtime or runtime(case.target)))
 
@@ -39,9 +43,9 @@ def test_runtime(case: Broken) -> None:
 
 def test_every_check_has_a_broken_object() -> None:
     """TJ511 needs a stream: test_documents.py."""
-    shown = {case.code for case in broken_trainjobs.ALL + broken_runtimes.ALL}
+    shown = {case.code for case in TRAINJOBS + broken_runtimes.ALL}
     assert shown | {"TJ511"} == {check.code for check in CHECKS}
-    assert len(broken_trainjobs.ALL) + len(broken_runtimes.ALL) > 100
+    assert len(TRAINJOBS) + len(broken_runtimes.ALL) > 100
 
 
 def test_codes_and_names_are_unique_and_in_order() -> None:
@@ -58,7 +62,7 @@ def test_places_come_from_locate() -> None:
         asked.append(path)
         return Location("job.yaml", 7, 3, "here")
 
-    case = next(c for c in broken_trainjobs.ALL if c.code == "TJ516")
+    case = next(c for c in TRAINJOBS if c.code == "TJ516")
     (finding,) = check_trainjob(case.obj, case.target, runtime(case.target), locate)
     assert asked == [tuple(keys(case.path))]
     assert str(finding.where) == "job.yaml:7:3"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tests.validate.objects import NODE, REMOVE, Obj, put, runtime, trainjob
-
 from trainjob.findings import Location
 from trainjob.kube import yaml
 from trainjob.kube.schema import Path
@@ -78,7 +77,11 @@ class Document:
 
 
 def test_documents_say_where() -> None:
-    (finding,) = check_documents([Document(None), Document(put(trainjob(DEFAULT), "spec.trainer.numNodes", 0))], DEFAULT, {"fine": runtime(DEFAULT)})
+    (finding,) = check_documents(
+        [Document(None), Document(put(trainjob(DEFAULT), "spec.trainer.numNodes", 0))],
+        DEFAULT,
+        {"fine": runtime(DEFAULT)},
+    )
     assert str(finding.where) == "jobs.yaml:9:2"
 
 

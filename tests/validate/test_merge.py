@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 
 import pytest
-from tests.validate.objects import NODE, POD, REMOVE, Obj, patch, put, replicated_job, runtime, trainjob
 
+from tests.validate.objects import NODE, POD, REMOVE, Obj, patch, put, replicated_job, runtime, trainjob
 from trainjob.targets import TARGETS, Target, target
 from trainjob.validate.merge import merge
 
@@ -97,7 +97,10 @@ def test_lists_without_a_key_are_replaced() -> None:
 def test_a_later_patch_wins_and_mounts_go_by_path() -> None:
     def mount(name: str) -> Obj:
         volume = {"name": name, "emptyDir": {}}
-        return {"volumes": [volume], "containers": [{"name": "node", "volumeMounts": [{"name": name, "mountPath": "/dev/shm"}]}]}
+        return {
+            "volumes": [volume],
+            "containers": [{"name": "node", "volumeMounts": [{"name": name, "mountPath": "/dev/shm"}]}],
+        }
 
     (node,) = merge(trainjob(T21, patch(T21, mount("a")), patch(T21, mount("b"))), runtime(T21), T21)
     assert node.container()["volumeMounts"] == [{"name": "b", "mountPath": "/dev/shm"}]
@@ -105,7 +108,11 @@ def test_a_later_patch_wins_and_mounts_go_by_path() -> None:
 
 
 def test_env_is_replaced_in_place_and_whole() -> None:
-    base = put(runtime(T23), f"{NODE}.env", [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}, {"name": "B", "value": "2"}])
+    base = put(
+        runtime(T23),
+        f"{NODE}.env",
+        [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}, {"name": "B", "value": "2"}],
+    )
     (node,) = merge(trainjob(T23, env=[{"name": "A", "value": "1"}]), base, T23)
     assert node.container()["env"] == [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
 

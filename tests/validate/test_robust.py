@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.validate import broken_runtimes, broken_trainjobs
-from tests.validate.objects import Obj, put, runtime, trainjob
 
+from tests.validate import broken_jobs, broken_patches, broken_runtimes, broken_schema
+from tests.validate.objects import Obj, put, runtime, trainjob
 from trainjob.targets import DEFAULT, TARGETS
 from trainjob.validate import check_documents, check_runtime, check_trainjob
 
@@ -34,7 +34,10 @@ def paths(value: Any, at: str = "") -> list[str]:
 def rich_objects() -> list[tuple[Obj, bool]]:
     """(object, True for a TrainJob): the fine ones, and those of the tables with most fields."""
     out: list[tuple[Obj, bool]] = [(trainjob(t), True) for t in TARGETS] + [(runtime(t), False) for t in TARGETS]
-    for cases, is_job in ((broken_trainjobs.ALL, True), (broken_runtimes.ALL, False)):
+    for cases, is_job in (
+        (broken_schema.ALL + broken_jobs.ALL + broken_patches.ALL, True),
+        (broken_runtimes.ALL, False),
+    ):
         out += [(case.obj, is_job) for case in cases]
     return out
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.validate.objects import JOBS, NODE, POD, REMOVE, Obj, patch, put, replicated_job, runtime, trainjob
 
+from tests.validate.objects import JOBS, NODE, POD, REMOVE, Obj, patch, put, replicated_job, runtime, trainjob
 from trainjob.findings import Finding
 from trainjob.targets import TARGETS, Target, target
 from trainjob.validate import check_runtime, check_trainjob
@@ -44,7 +44,11 @@ SOME = {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
 
 JOBS_THAT_WORK: dict[str, tuple[Obj, Target, Obj]] = {
     "48 characters": same("metadata.name", "a" * 48),
-    "a generated name": (put(put(trainjob(T23), "metadata.name", REMOVE), "metadata.generateName", "a-"), T23, runtime(T23)),
+    "a generated name": (
+        put(put(trainjob(T23), "metadata.name", REMOVE), "metadata.generateName", "a-"),
+        T23,
+        runtime(T23),
+    ),
     "null is absent": same("spec.trainer.args", None),
     "no apiGroup and kind": same("spec.runtimeRef", {"name": "fine"}),
     "processes as number": same("spec.trainer.numProcPerNode", 8),
@@ -52,52 +56,92 @@ JOBS_THAT_WORK: dict[str, tuple[Obj, Target, Obj]] = {
     "labels on 2.1": same("spec.labels", {"a": "b"}, T21),
     "a deadline": same("spec.activeDeadlineSeconds", 1),
     "an empty emptyDir": (
-        trainjob(T23, patch(T23, {"volumes": [{"name": "tmp", "emptyDir": {}}], "containers": [{"name": "node", "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}]}]})),
+        trainjob(
+            T23,
+            patch(
+                T23,
+                {
+                    "volumes": [{"name": "tmp", "emptyDir": {}}],
+                    "containers": [{"name": "node", "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}]}],
+                },
+            ),
+        ),
         T23,
         runtime(T23),
     ),
     "an empty argument": same("spec.trainer.args", [""]),
-    "zero behind a pointer": same("spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template.spec.securityContext", {"runAsUser": 0}),
+    "zero behind a pointer": same(
+        "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template.spec.securityContext",
+        {"runAsUser": 0},
+    ),
     "empty text on 2.1": same("spec.trainer.env[0].value", "", T21),
     "a mount over one of the runtime": (
-        trainjob(T23, patch(T23, {"volumes": [{"name": "big", "emptyDir": {}}], "containers": [{"name": "node", "volumeMounts": [{"name": "big", "mountPath": "/dev/shm"}]}]})),
+        trainjob(
+            T23,
+            patch(
+                T23,
+                {
+                    "volumes": [{"name": "big", "emptyDir": {}}],
+                    "containers": [{"name": "node", "volumeMounts": [{"name": "big", "mountPath": "/dev/shm"}]}],
+                },
+            ),
+        ),
         T23,
         runtime(T23),
     ),
     "tolerations repeated": (
-        trainjob(T23, patch(T23, {"tolerations": [{"key": "gpu", "operator": "Exists"}, {"key": "b"}]})), T23, runtime(T23),
+        trainjob(T23, patch(T23, {"tolerations": [{"key": "gpu", "operator": "Exists"}, {"key": "b"}]})),
+        T23,
+        runtime(T23),
     ),
     "a variable for a sidecar": (
-        trainjob(T23, patch(T23, {"containers": [{"name": "log", "env": [{"name": "A", "value": "1"}]}]})), T23, SIDECAR,
+        trainjob(T23, patch(T23, {"containers": [{"name": "log", "env": [{"name": "A", "value": "1"}]}]})),
+        T23,
+        SIDECAR,
     ),
     "a variable for an init container": (
-        trainjob(T23, patch(T23, {"initContainers": [{"name": "warm-up", "env": [{"name": "A", "value": "1"}]}]})), T23, WARM_UP,
+        trainjob(T23, patch(T23, {"initContainers": [{"name": "warm-up", "env": [{"name": "A", "value": "1"}]}]})),
+        T23,
+        WARM_UP,
     ),
     "two overrides of one job on 2.1": (trainjob(T21, patch(T21, {}), patch(T21, {})), T21, runtime(T21)),
     "a dataset": (
-        put(trainjob(T23, resourcesPerNode=SOME), "spec.initializer", {"dataset": {"storageUri": "hf://a/b"}}), T23, CLAIMED,
+        put(trainjob(T23, resourcesPerNode=SOME), "spec.initializer", {"dataset": {"storageUri": "hf://a/b"}}),
+        T23,
+        CLAIMED,
     ),
     "a dataset without the mount on 2.2": (
-        put(trainjob(T22, resourcesPerNode=SOME), "spec.initializer", {"dataset": {}}), T22,
+        put(trainjob(T22, resourcesPerNode=SOME), "spec.initializer", {"dataset": {}}),
+        T22,
         runtime(T22, replicated_job("dataset-initializer", "dataset-initializer"), replicated_job()),
     ),
     "other variables of torchrun": same("spec.trainer.env[1]", {"name": "PET_MAX_RESTARTS", "value": "1"}),
     "a plain runtime without trainer": (
-        put(trainjob(T23), "spec.trainer", REMOVE), T23, runtime(T23, policy={}),
+        put(trainjob(T23), "spec.trainer", REMOVE),
+        T23,
+        runtime(T23, policy={}),
     ),
     "gpu limit alone": same("spec.trainer.resourcesPerNode", {"limits": {"nvidia.com/gpu": "8"}}),
     "torchtune": (
-        put(trainjob(T23, numNodes=1, command=["tune", "run"], args=["epochs=1"]), "spec.runtimeRef.name", "torchtune-llama3.2-1b"),
+        put(
+            trainjob(T23, numNodes=1, command=["tune", "run"], args=["epochs=1"]),
+            "spec.runtimeRef.name",
+            "torchtune-llama3.2-1b",
+        ),
         T23,
         runtime(T23),
     ),
     "torchtune unchecked without processes on 2.1": same("spec.trainer.command", ["tune", "run"], T21),
     "qlora switched off on 2.3": (
-        put(trainjob(T23, numNodes=1, command=["tune", "run"], args=["model.quantize_base=False"]), "spec.runtimeRef.name", "torchtune-llama3.2-1b"),
+        put(
+            trainjob(T23, numNodes=1, command=["tune", "run"], args=["model.quantize_base=False"]),
+            "spec.runtimeRef.name",
+            "torchtune-llama3.2-1b",
+        ),
         T23,
         runtime(T23),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", JOBS_THAT_WORK)
@@ -118,11 +162,14 @@ RUNTIMES_THAT_WORK: dict[str, Obj] = {
     "claims": CLAIMED,
     "a rule": rt(
         "spec.template.spec.failurePolicy",
-        {"maxRestarts": 3, "rules": [{"name": "onDisruption", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}]},
+        {
+            "maxRestarts": 3,
+            "rules": [{"name": "onDisruption", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}],
+        },
     ),
     "a pod failure policy": rt(f"{JOBS}[0].template.spec.podFailurePolicy", {"rules": []}),
     "a server's metadata": rt("metadata.creationTimestamp", "2026-01-31T12:00:00Z"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", RUNTIMES_THAT_WORK)

@@ -21,7 +21,7 @@ _COLOURS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.N
 THRESHOLDS: Final = ("note", "warning", "error", "never")
 
 
-class _Target(click.ParamType):
+class _Target(click.ParamType[targets.Target]):
     name = "target"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> targets.Target:

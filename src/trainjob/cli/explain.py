@@ -24,12 +24,12 @@ def command(code: str | None) -> None:
         for entry in entries.values():
             click.echo(f"{entry.code}  {entry.name:<24}  {entry.title}")
         return
-    entry = entries.get(code.upper())
-    if entry is None:
+    wanted = entries.get(code.upper())
+    if wanted is None:
         say(f"error: no code {code!r}; `trainjob explain` lists them all")
         sys.exit(2)
-    click.echo(f"{entry.code} {entry.name}\n\n{entry.text}")
-    if entry.claims:
+    click.echo(f"{wanted.code} {wanted.name}\n\n{wanted.text}")
+    if wanted.claims:
         click.echo("\nv1 fields that it answers for:")
-        for field, outcome, becomes in entry.claims:
+        for field, outcome, becomes in wanted.claims:
             click.echo(f"  {field}  {outcome}{f' -> {becomes}' if becomes else ''}")

@@ -26,15 +26,8 @@ from trainjob.cli.inputs import Input, cannot_read, collect
 from trainjob.findings import Finding, Location, Report, Severity
 from trainjob.kube import yaml
 from trainjob.migrate import codes
-from trainjob.migrate.engine import (
-    DocumentResult,
-    Tally,
-    migrate_document,
-    no_job,
-    not_text,
-    script_maps,
-    unreadable,
-)
+from trainjob.migrate.document import DocumentResult, migrate_document, unreadable
+from trainjob.migrate.engine import Joiner, Tally, no_job, not_text, script_maps
 from trainjob.migrate.job import Options
 
 # Files up to this size are read whole, so that a script in a later document is seen too.
@@ -90,7 +83,7 @@ def command(
     if output is not None and not check:
         blocked = _blocked(inputs, output, overwrite)
         if blocked:
-            run.report(blocked)
+            run.add(blocked)
             run.finish(inputs)
             sys.exit(2)
     run.all(inputs, None if check else output, to_stdout=not check and output is None)
@@ -147,18 +140,14 @@ class _Run:
     def one(self, item: Input, spool: IO[str]) -> Tally:
         """Migrate one input into `spool`."""
         tally = Tally()
-        ends_line = True
+        joiner = Joiner(spool.write)
         try:
             for result in self._documents(item):
                 tally.add(result)
                 self.add(list(result.findings))
                 self._remember(result)
                 for part in result.parts:
-                    if tally.documents > 1 or part is not result.parts[0]:
-                        spool.write("" if ends_line else "\n")
-                        spool.write("" if part.startswith("---") else "---\n")
-                    spool.write(part)
-                    ends_line = part.endswith("\n")
+                    joiner.add(part)
         except yaml.YamlError as err:
             tally.unreadable = True
             self.add([unreadable(err)])

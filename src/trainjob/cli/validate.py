@@ -14,7 +14,8 @@ from trainjob.cli.common import fail_on_option, format_option, print_findings, s
 from trainjob.cli.inputs import Input, cannot_read, collect
 from trainjob.findings import Finding, Report
 from trainjob.kube import yaml
-from trainjob.migrate.engine import not_text, unreadable
+from trainjob.migrate.document import unreadable
+from trainjob.migrate.engine import not_text
 from trainjob.targets import Target
 from trainjob.validate import check_documents
 

@@ -118,8 +118,12 @@ def _structure(obj: Any, kind: str, target: Target | None, compiled: _Compiled) 
         return
     from trainjob.kube import explain
 
+    told: set[tuple[Path, str]] = set()
     for path, keyword in errors:
-        yield from explain.violations(obj, path, keyword, kind, target, compiled.strict)
+        for violation in explain.violations(obj, path, keyword, kind, target, compiled.strict):
+            if (violation.path, violation.message) not in told:
+                told.add((violation.path, violation.message))
+                yield violation
 
 
 def _without_nulls(value: Any) -> Any:

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
 from yaml.constructor import BaseConstructor
-from yaml.cyaml import CParser
+from yaml.cyaml import CParser  # type: ignore[attr-defined]
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.resolver import BaseResolver
 
 from trainjob.findings import Location
+from trainjob.kube.dump import dump, dump_all
+from trainjob.kube.scalars import plain
+
+__all__ = ["Document", "Path", "YamlError", "dotted", "dump", "dump_all", "load", "parse", "split", "split_lines"]
 
 Path = tuple[str | int, ...]
 
@@ -32,16 +36,6 @@ MAX_DEPTH: Final = 100
 
 _TAG: Final = "tag:yaml.org,2002:"
 _PLAIN: Final = "?"
-_NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
-_TRUE: Final = frozenset({"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"})
-_FALSE: Final = frozenset({"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"})
-_INT: Final = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o[0-7_]+|[0-9][0-9_]*)\Z")
-_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?\Z")
-_SPECIAL: Final = {
-    ".nan": float("nan"), ".NaN": float("nan"), ".NAN": float("nan"),
-    ".inf": float("inf"), ".Inf": float("inf"), ".INF": float("inf"),
-    "-.inf": float("-inf"), "-.Inf": float("-inf"), "-.INF": float("-inf"),
-}  # fmt: skip
 
 
 class YamlError(ValueError):
@@ -52,7 +46,7 @@ class YamlError(ValueError):
         self.message, self.where, self.fix = message, where, fix
 
 
-class _Loader(CParser, BaseConstructor, BaseResolver):  # type: ignore[misc]
+class _Loader(CParser, BaseConstructor, BaseResolver):
     """libyaml composes the nodes; scalars are resolved here, not by PyYAML's YAML 1.1 rules."""
 
     def __init__(self, stream: str) -> None:
@@ -115,7 +109,8 @@ class Document:
             if child is None:
                 break
             parent, node = (child[0] or child[1]), child[1]
-        start = parent.start_mark if parent is not None else node.start_mark
+        start = (parent if parent is not None else node).start_mark
+        assert start is not None
         return start.line + self.first_line, start.column + 1
 
     def find(self, path: Path) -> Node | None:
@@ -271,6 +266,8 @@ def _yaml_error(doc: Document, err: yaml.MarkedYAMLError) -> YamlError:
         problem, fix = "a tab is used for indentation", "indent with spaces; YAML forbids tabs there"
     elif "\t" in at and "cannot start any token" in problem:
         fix = "replace the tab by spaces"
+    elif problem == "second occurrence":
+        problem, fix = "an anchor is defined twice", "give each anchor its own name (or is a `---` line missing?)"
     elif "undefined alias" in problem:
         fix = "anchors are known only in their own document: define it there"
     return YamlError(f"YAML error: {problem}", Location(doc.file, line, column), fix)
@@ -287,6 +284,7 @@ def _guard_depth(doc: Document, text: str) -> None:
                 depth += 1
                 if depth > MAX_DEPTH:
                     mark = event.start_mark
+                    assert mark is not None
                     raise YamlError(
                         f"nested deeper than {MAX_DEPTH} levels",
                         Location(doc.file, mark.line + doc.first_line, mark.column + 1),
@@ -376,82 +374,3 @@ class _Builder:
         if tag in (_TAG + "int", _TAG + "float", _TAG + "bool", _TAG + "null"):
             return plain(text)
         raise YamlError(f"the tag {tag} is not allowed", self._where(node), "remove the tag")
-
-
-def plain(text: str) -> Any:
-    """What go-yaml makes of a plain scalar: None, bool, int, float or the text itself."""
-    if not text:
-        return None
-    head = text[0]
-    if head in "+-.0123456789":
-        return _number(text)
-    if head in "~nNtTfFyYoO":
-        if text in _NULL:
-            return None
-        if text in _TRUE:
-            return True
-        if text in _FALSE:
-            return False
-    return text
-
-
-def _number(text: str) -> Any:
-    if _INT.match(text):
-        digits = text.replace("_", "")
-        sign = -1 if digits[0] == "-" else 1
-        body = digits.lstrip("+-")
-        try:
-            if body[:2] in ("0x", "0X", "0b", "0o"):
-                return sign * int(body, 0)
-            if len(body) > 1 and body[0] == "0":
-                return sign * int(body, 8)
-            return sign * int(body)
-        except ValueError:  # 08: not octal, so go-yaml tries a float next
-            pass
-    if _FLOAT.match(text):
-        try:
-            return float(text.replace("_", ""))
-        except ValueError:
-            return text
-    return _SPECIAL.get(text, text)
-
-
-class _Dumper(yaml.CSafeDumper):
-    """Canonical output: block style, two spaces, lists indented like kubectl, text kept readable."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-        return True
-
-
-def _represent_str(dumper: Any, text: str) -> Any:
-    if "\n" in text and not re.search(r"[ \t]\n|[^\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd]|\A\n", text):
-        return dumper.represent_scalar(_TAG + "str", text, style="|")
-    style = '"' if text == "" or _ambiguous(text) else None
-    return dumper.represent_scalar(_TAG + "str", text, style=style)
-
-
-def _represent_list(dumper: Any, items: list[Any]) -> Any:
-    """A long list of numbers (exit codes) stays on one line."""
-    flow = len(items) > 8 and all(type(i) is int for i in items)
-    return dumper.represent_sequence(_TAG + "seq", items, flow_style=flow)
-
-
-def _ambiguous(text: str) -> bool:
-    """Text that some YAML reader, old or new, would take for something else than text."""
-    return not isinstance(plain(text), str) or bool(re.fullmatch(r"[-+]?[0-9][0-9_:.eExXoO+-]*|=|<<", text))
-
-
-_Dumper.add_representer(str, _represent_str)
-_Dumper.add_representer(list, _represent_list)
-
-
-def dump(data: Mapping[str, Any] | list[Any]) -> str:
-    """One object as canonical YAML: key order as given, no anchors, a line end at the end."""
-    return str(
-        yaml.dump(data, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=2**20, allow_unicode=True)
-    )
-
-
-def dump_all(objects: list[Mapping[str, Any]]) -> str:
-    """Several objects as one stream, separated by `---`."""
-    return "---\n".join(dump(o) for o in objects)

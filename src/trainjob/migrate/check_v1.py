@@ -17,7 +17,7 @@ _SPECS = ("spec", "pytorchReplicaSpecs")
 
 
 def roles_of(job: PyTorchJob, drafts: list[RoleDraft], *, nameless: bool) -> Iterator[Finding]:
-    """Append a draft per role that takes part; raises Refused for what v1 refuses."""
+    """Append a draft per role that takes part; raises RefusedError for what v1 refuses."""
     say = Say(REFUSED_BY_V1, job)
     if not job.roles and not job.other_roles:
         raise say.refuse(_SPECS, "pytorchReplicaSpecs is missing or empty", "add a Master, a Worker or both")

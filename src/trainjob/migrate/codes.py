@@ -25,13 +25,13 @@ GATED: Final = "TJ917"
 
 # code -> (short name, what it says); docs/rules are generated from this.
 CODES: Final[dict[str, tuple[str, str]]] = {
-    UNCLAIMED: ("unclaimed-field", "A field is present that no rule answers for. The job is refused; please report it."),
-    UNKNOWN_FIELD: ("unknown-field", "The v1 API does not know the field and dropped it without a word; so does migrate."),
+    UNCLAIMED: ("unclaimed-field", "A field is present that no rule answers for; the job is refused."),
+    UNKNOWN_FIELD: ("unknown-field", "The v1 API does not know the field and dropped it; so does migrate."),
     WRONG_TYPE: ("wrong-type", "The v1 API server refuses this value: it has the wrong type."),
     UNQUOTED: ("unquoted-scalar", "A number, boolean or date stands where text belongs; its written text is used."),
     DUPLICATE_KEY: ("duplicate-key", "A key stands twice in one mapping; the last one holds, as for kubectl."),
     YAML_ERROR: ("yaml-error", "The input is no YAML (or JSON) that can be read."),
-    PLACEHOLDER: ("template-placeholder", "A template is not rendered: Helm, Jinja, envsubst or <NAME>. No value is guessed."),
+    PLACEHOLDER: ("template-placeholder", "A template is not rendered: Helm, Jinja, envsubst or <NAME>."),
     OTHER_API: ("other-api", "The kind or its apiVersion is not kubeflow.org/v1 PyTorchJob."),
     WRAPPER: ("unknown-wrapper", "A PyTorchJob stands inside a kind that migrate does not know; it is left untouched."),
     JOB_IN_TEXT: ("job-in-text", "A PyTorchJob stands inside a text and cannot be rewritten there."),
@@ -41,6 +41,6 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     COMMENTS: ("comments-lost", "A converted document is written anew: its comments are not kept."),
     WRAPPER_EDIT: ("wrapper-edit", "Something around the job was changed with it, or has to be."),
     INVALID_OUTPUT: ("invalid-output", "The TrainJob would be refused by its Trainer version."),
-    FOREIGN_RUNTIME: ("foreign-runtime", "The runtime asked for is not in the catalogue; what it merges cannot be checked."),
+    FOREIGN_RUNTIME: ("foreign-runtime", "The runtime asked for is not in the catalogue and cannot be checked."),
     GATED: ("gated-runtime", "The job needs a runtime that no overlay installs unless its component is chosen."),
 }  # fmt: skip

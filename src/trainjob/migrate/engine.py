@@ -6,32 +6,18 @@ refused stays in its document as it was; a file in which nothing was converted g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from trainjob import emit
 from trainjob.findings import Finding, Location, Report, Severity
 from trainjob.kube import yaml
-from trainjob.kube.yaml import Document, Path
-from trainjob.migrate import codes, embedded, placeholders, wrappers
-from trainjob.migrate.job import JobResult, Options, Source, migrate_job
-from trainjob.migrate.locate import MARK, OTHER_V1, Holder, Site, sites
+from trainjob.kube.yaml import Document
+from trainjob.migrate import codes
+from trainjob.migrate.document import DocumentResult, migrate_document, unreadable
+from trainjob.migrate.job import Options
+from trainjob.migrate.locate import MARK
 from trainjob.targets import DEFAULT, Target
-
-Scripts = Mapping[str, Mapping[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentResult:
-    """What became of one document. `parts` is its output: the text, or several documents."""
-
-    document: Document
-    parts: tuple[str, ...]
-    findings: tuple[Finding, ...] = ()
-    converted: int = 0
-    refused: int = 0
-    jobs: tuple[emit.TrainJob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +96,30 @@ class Tally:
         return not self.unreadable and (self.converted > 0 or (self.nothing and self.migrated))
 
 
+class Joiner:
+    """Writes documents as one stream. Passed-through texts bring their own `---`, others get it."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+        self._last: str | None = None
+
+    def add(self, text: str) -> None:
+        if self._last is not None:
+            if not self._last.endswith("\n"):
+                self._write("\n")
+            if not text.startswith("---"):
+                self._write("---\n")
+        self._write(text)
+        self._last = text
+
+
 def join(documents: list[str]) -> str:
-    """One stream. Passed-through texts bring their own `---`; written ones get it here."""
-    out = ""
-    for i, text in enumerate(documents):
-        if i and not text.startswith("---"):
-            out += "---\n"
-        if i and out and not out.endswith("\n"):
-            out += "\n"
-        out += text
-    return out
+    """Several documents as one stream."""
+    out: list[str] = []
+    joiner = Joiner(out.append)
+    for text in documents:
+        joiner.add(text)
+    return "".join(out)
 
 
 def no_job(where: Location, *, migrated: bool) -> Finding:
@@ -147,11 +147,6 @@ def not_text(name: str, err: UnicodeDecodeError) -> Finding:
     )
 
 
-def unreadable(err: yaml.YamlError) -> Finding:
-    """A YamlError as a finding."""
-    return Finding(codes.YAML_ERROR, Severity.ERROR, err.message, err.where, err.fix, unreadable=True)
-
-
 def script_maps(documents: list[Document], *, force: bool = False) -> dict[str, dict[str, str]]:
     """ConfigMaps of the stream that hold scripts, for the rules that read them.
 
@@ -172,254 +167,3 @@ def script_maps(documents: list[Document], *, force: bool = False) -> dict[str, 
             if name:
                 out[str(name)] = {k: v for k, v in data["data"].items() if isinstance(v, str)}
     return out
-
-
-def migrate_document(doc: Document, options: Options, scripts: Scripts) -> DocumentResult:
-    """Migrate the jobs of one document that `split` gave."""
-    if MARK not in doc.text:
-        return DocumentResult(doc, (doc.text,), tuple(_other_kinds(doc)))
-    try:
-        yaml.parse(doc)
-    except yaml.YamlError as err:
-        return DocumentResult(doc, (doc.text,), (_broken(doc, err),), refused=1)
-    if doc.data is None:
-        return DocumentResult(doc, (doc.text,))
-    found = sites(doc)
-    if not found:
-        return DocumentResult(doc, (doc.text,), tuple(_other_kinds(doc)))
-    return _Work(doc, options, scripts).run(found)
-
-
-def _other_kinds(doc: Document) -> Iterator[Finding]:
-    for match in OTHER_V1.finditer(doc.text):
-        line = doc.text.count("\n", 0, match.start(1)) + doc.first_line
-        yield Finding(
-            codes.OTHER_API,
-            Severity.WARNING,
-            f"a {match[1]} is not converted and passes through as it is",
-            Location(doc.file, line, 1),
-            "migrate converts PyTorchJobs",
-        )
-
-
-def _broken(doc: Document, err: yaml.YamlError) -> Finding:
-    line = placeholders.first_template_line(doc.text)
-    if line is None:
-        return unreadable(err)
-    return Finding(
-        codes.PLACEHOLDER,
-        Severity.ERROR,
-        f"this is a Helm or Jinja template, not YAML ({err.message.removeprefix('YAML error: ')} at line {err.where.line})",
-        Location(doc.file, doc.first_line + line, 1),
-        "render it first, for example with `helm template`; no value is guessed",
-        unreadable=True,
-    )
-
-
-class _Work:
-    """The conversion of one document."""
-
-    def __init__(self, doc: Document, options: Options, scripts: Scripts) -> None:
-        self.doc, self.options, self.scripts = doc, options, scripts
-        self.findings: list[Finding] = []
-        self.jobs: list[emit.TrainJob] = []
-        self.refused = 0
-
-    def run(self, found: list[Site]) -> DocumentResult:
-        self._duplicates()
-        if all(s.holder is Holder.LIST for s in found):
-            parts = self._list(found)
-        elif all(s.holder is Holder.TEXT for s in found):
-            parts = self._texts(found)
-        elif len(found) == 1 and found[0].holder is Holder.DOCUMENT:
-            parts = self._document(found[0])
-        else:
-            parts = self._wrapped(found)
-        if self.jobs and self.doc.comments() and not all(s.holder is Holder.TEXT for s in found):
-            self._say(
-                codes.COMMENTS,
-                Severity.NOTE,
-                (),
-                "the document is written anew; its comments are not kept",
-                "keep the original beside it, or copy the comments",
-            )
-        return DocumentResult(
-            self.doc,
-            parts if self.jobs else (self.doc.text,),
-            tuple(self.findings),
-            len(self.jobs),
-            self.refused,
-            tuple(self.jobs),
-        )
-
-    def _say(self, code: str, severity: Severity, path: Path, message: str, fix: str = "") -> None:
-        self.findings.append(Finding(code, severity, message, self.doc.locate(path), fix))
-
-    def _duplicates(self) -> None:
-        for dup in self.doc.duplicates:
-            self.findings.append(
-                Finding(
-                    codes.DUPLICATE_KEY,
-                    Severity.WARNING,
-                    f"the key {dup.key!r} stands twice (first in line {dup.first_line}); the last one holds, as for kubectl",
-                    dup.where,
-                    "remove one of them",
-                )
-            )
-
-    def _refuse(self, code: str, path: Path, message: str, fix: str) -> None:
-        self.refused += 1
-        self._say(code, Severity.ERROR, path, message, fix)
-
-    def _convert(
-        self,
-        site: Site,
-        locate: Callable[[Path], Location] | None = None,
-        text: Callable[[Path], str | None] | None = None,
-    ) -> JobResult | None:
-        """One job, or None when it is refused (with a finding)."""
-        if not site.known:
-            version = site.api_version
-            self._refuse(
-                codes.OTHER_API,
-                (*site.path, "apiVersion") if locate is None else site.path,
-                f"apiVersion {version!r} is not kubeflow.org/v1: this PyTorchJob belongs to another controller or an "
-                "older one",
-                "migrate it to kubeflow.org/v1 first" if version.startswith("kubeflow.org/") else "ask its owner",
-            )
-            return None
-        base = site.path
-        source = Source(
-            locate or (lambda p: self.doc.locate((*base, *p))),
-            text or (lambda p: self.doc.source((*base, *p))),
-            template=site.holder in (Holder.KATIB, Holder.TEXT),
-            scripts=self.scripts,
-        )
-        result = migrate_job(site.data, source, self.options)
-        self.findings.extend(result.findings)
-        if result.job is None:
-            self.refused += 1
-            return None
-        self.jobs.append(result.job)
-        return result
-
-    def _document(self, site: Site) -> tuple[str, ...]:
-        result = self._convert(site)
-        if result is None or result.job is None:
-            return (self.doc.text,)
-        parts = [yaml.dump(o) for o in result.job.objects()]
-        if self.doc.text.startswith("---"):
-            parts[0] = "---\n" + parts[0]
-        return tuple(parts)
-
-    def _list(self, found: list[Site]) -> tuple[str, ...]:
-        """A List becomes a stream of its items, in order."""
-        by_index = {s.path[1]: s for s in found}
-        parts: list[str] = []
-        for i, item in enumerate(wrappers.listed(self.doc.data)):
-            site = by_index.get(i)
-            result = self._convert(site) if site is not None else None
-            objects = result.job.objects() if result is not None and result.job is not None else [item]
-            parts += [yaml.dump(o) for o in objects]
-        if self.jobs:
-            self._say(
-                codes.WRAPPER_EDIT, Severity.NOTE, (), f"the {self.doc.data['kind']} becomes a stream of its items"
-            )
-        return tuple(parts)
-
-    def _wrapped(self, found: list[Site]) -> tuple[str, ...]:
-        """A Katib Experiment or AppWrapper: the job is replaced in its place."""
-        root: dict[str, Any] = self.doc.data
-        before: list[str] = []
-        for site in found:
-            if site.holder not in (Holder.KATIB, Holder.APPWRAPPER):
-                self._refuse(
-                    codes.WRAPPER,
-                    site.path,
-                    f"a PyTorchJob stands inside a {root.get('kind')} of {root.get('apiVersion')}, at "
-                    f"{yaml.dotted(site.path)}; migrate does not know this kind and leaves it untouched",
-                    "take the job out, migrate it, and put the TrainJob back if the kind can hold one",
-                )
-                continue
-            result = self._convert(site)
-            if result is None or result.job is None:
-                continue
-            if result.job.runtime is not None:
-                before.append(yaml.dump(self._in_namespace(result.job.runtime)))
-            root = wrappers.put(root, site.path, result.job.to_dict())
-            root, edits = wrappers.edit(root, site, result.nodes, self.doc)
-            self.findings.extend(edits)
-        parts = [*before, yaml.dump(root)]
-        if self.doc.text.startswith("---"):
-            parts[0] = "---\n" + parts[0]
-        return tuple(parts)
-
-    def _in_namespace(self, runtime: Mapping[str, Any]) -> Mapping[str, Any]:
-        namespace = (self.doc.data.get("metadata") or {}).get("namespace")
-        metadata = dict(runtime["metadata"])
-        if namespace and "namespace" not in metadata:
-            metadata = {"name": metadata.pop("name"), "namespace": namespace, **metadata}
-        return {**runtime, "metadata": metadata}
-
-    def _texts(self, found: list[Site]) -> tuple[str, ...]:
-        """Jobs in texts of a ConfigMap. The first converted text is replaced, then the rest is redone."""
-        before: list[str] = []
-        current = self.doc
-        for site in found:
-            kind = self.doc.data.get("kind") if isinstance(self.doc.data, Mapping) else None
-            if kind != "ConfigMap" or len(site.path) != 2 or site.path[0] not in ("data", "binaryData"):
-                self._job_in_text(site, kind)
-                continue
-            text = embedded.text_at(current, site.path)
-            if text is None:
-                self._job_in_text(site, kind)
-                continue
-            try:
-                inner = embedded.parse_inner(text)
-            except yaml.YamlError as err:
-                self.refused += 1
-                self.findings.append(unreadable(err))
-                continue
-            inner_sites = sites(inner) if inner.data is not None else []
-            if len(inner_sites) != 1 or inner_sites[0].path or len(list(yaml.split(text.node.value))) > 1:
-                self._job_in_text(site, kind)
-                continue
-            result = self._convert(
-                Site(Holder.TEXT, site.path, inner.data), text.locate(inner), lambda p, d=inner: d.source(p)
-            )
-            if result is None or result.job is None:
-                continue
-            if result.job.runtime is not None:
-                before.append(yaml.dump(self._in_namespace(result.job.runtime)))
-            new = yaml.dump(result.job.to_dict())
-            keep_end = text.node.value.endswith("\n")
-            replaced = embedded.replace(current, text, new if keep_end else new.rstrip("\n"))
-            current = yaml.parse(Document(current.file, current.index, replaced, current.first_line))
-            self._say(
-                codes.WRAPPER_EDIT,
-                Severity.NOTE,
-                site.path,
-                f"the job in {yaml.dotted(site.path)} is rewritten in its place",
-            )
-        return (*before, current.text)
-
-    def _job_in_text(self, site: Site, kind: Any) -> None:
-        holder = f"a {kind}" if kind else "a file that is no Kubernetes object"
-        self._refuse(
-            codes.JOB_IN_TEXT,
-            site.path,
-            f"a PyTorchJob stands as text in {holder}, under {yaml.dotted(site.path)}; it is left untouched",
-            "take the text out into a file of its own and migrate that",
-        )
-        open_ones = placeholders.find({"text": site.data})
-        for p in open_ones:
-            self.findings.append(
-                Finding(
-                    codes.PLACEHOLDER,
-                    Severity.ERROR,
-                    f"the {p.engine} placeholder {p.text} is not filled in",
-                    self.doc.locate(site.path),
-                    "render the template first; no value is guessed",
-                    unreadable=True,
-                )
-            )

@@ -17,7 +17,7 @@ from trainjob.kube.objectmeta import with_object_meta
 from trainjob.kube.yaml import Path
 from trainjob.migrate import check_v1, codes, placeholders
 from trainjob.migrate.fields import claim_tree
-from trainjob.migrate.rule import Draft, Refused, RoleDraft, Rule, Say
+from trainjob.migrate.rule import Draft, RefusedError, RoleDraft, Rule, Say
 from trainjob.migrate.rules import RULES
 from trainjob.targets import DEFAULT, Target
 from trainjob.v1.normalise import Normalised, normalise
@@ -74,7 +74,7 @@ def migrate_job(data: Mapping[str, Any], source: Source, options: Options) -> Jo
         built = emit.build(intent_of(draft), runtime, options.target, manager=MANAGER)
         findings.extend(_gate(job, built, runtime))
         findings.extend(_validate(job, built, runtime, options.target))
-    except Refused as refused:
+    except RefusedError as refused:
         findings.append(refused.finding)
         return JobResult(None, tuple(findings))
     failed = any(f.severity is Severity.ERROR for f in findings)
@@ -101,7 +101,7 @@ def _read(data: Mapping[str, Any], source: Source, findings: list[Finding]) -> P
     clean: Normalised = normalise(data, _schema(), source.text)
     job = PyTorchJob.of(clean.data or {}, source.locate, source.scripts)
     if hard:
-        raise Refused(findings.pop())
+        raise RefusedError(findings.pop())
     for path in clean.unknown:
         say = Say(codes.UNKNOWN_FIELD, job)
         findings.append(
@@ -120,7 +120,7 @@ def _read(data: Mapping[str, Any], source: Source, findings: list[Finding]) -> P
     ]
     if errors:
         findings.extend(errors[:-1])
-        raise Refused(errors[-1])
+        raise RefusedError(errors[-1])
     return job
 
 
@@ -148,7 +148,8 @@ def _placeholders(data: Mapping[str, Any], source: Source, findings: list[Findin
                 Finding(
                     codes.PLACEHOLDER,
                     Severity.WARNING,
-                    f"{p.text} is kept as text: without a shell Kubernetes does not expand it. Is it left from a template?",
+                    f"{p.text} is kept as text: without a shell Kubernetes does not expand it. Is it left from a "
+                    "template?",
                     where,
                     "Kubernetes expands $(NAME); a shell needs `sh -c`",
                     subject,
@@ -218,7 +219,8 @@ def _runtime(job: PyTorchJob, draft: Draft, options: Options) -> tuple[Runtime, 
     if draft.name is None:
         raise say.refuse(
             ("metadata",),
-            f"a job without a fixed name takes its rank-0 address from the runtime's env; {options.runtime!r} is not ours",
+            "a job without a fixed name takes its rank-0 address from the runtime's env; "
+            f"{options.runtime!r} is not ours",
             f"use {ours.name}",
         )
     foreign = Runtime(options.runtime, "ClusterTrainingRuntime", ours.manifest, ours.file)
@@ -234,8 +236,8 @@ def _gate(job: PyTorchJob, built: emit.TrainJob, runtime: Runtime) -> Iterator[F
         yield Say(codes.GATED, job).note(
             ("spec", "pytorchReplicaSpecs"),
             f"the TrainJob names {runtime.name}, which only the component multi-node installs",
-            "kustomize build overlays/prod-multi-node | oc apply -f -; and see first whether one node with as many GPUs "
-            "would do: it needs no network between ranks",
+            "kustomize build overlays/prod-multi-node | oc apply -f -; and see first whether one node with as many "
+            "GPUs would do: it needs no network between ranks",
         )
 
 

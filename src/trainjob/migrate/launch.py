@@ -81,20 +81,23 @@ def classify(command: Sequence[str] | None, args: Sequence[str] | None) -> Launc
     words = [w.replace("$$", "$") for w in [*(command or ()), *(args or ())]]
     text = "\n".join(words)
     if not command:
-        style, flags = _find(words) if words and _launcher(words, 0)[0] else (Style.ENTRYPOINT, {})
-        return Launch(style if words and style is not Style.OTHER else Style.ENTRYPOINT, False, False, text, flags)
-    script = shell_script([w for w in command], list(args or ()))
+        # Args alone go to the image's entrypoint, unless they start a launcher themselves.
+        if not words or _launcher(words, 0)[0] is None:
+            return Launch(Style.ENTRYPOINT, False, False, text)
+        found, flags = _find(words)
+        return Launch(found, False, False, text, flags)
+    script = shell_script(list(command), list(args or ()))
     if script is not None:
         tokens = _tokens(words[script[0]])
-        style, flags = _find(tokens)
-        return Launch(style, True, False, text, flags)
+        found, flags = _find(tokens)
+        return Launch(found, True, False, text, flags)
     style, length = _launcher(words, 0)
     if style is not None:
         flags = _flags(words[length:])
         bare = style.torch and not _RANK_ENV.search(text)
         return Launch(style, False, bare, text, flags)
-    style, flags = _find(words)
-    return Launch(style, False, False, text, flags)
+    found, flags = _find(words)
+    return Launch(found, False, False, text, flags)
 
 
 def shell_script(command: Sequence[str], args: Sequence[str]) -> tuple[int, int] | None:

@@ -33,7 +33,7 @@ def default_pull_policy(image: str) -> str:
 def operator_default(container: Mapping[str, Any], key: str) -> bool:
     """True when a container field says what would hold without it."""
     if key == "imagePullPolicy":
-        return container[key] == default_pull_policy(container.get("image", ""))
+        return bool(container[key] == default_pull_policy(container.get("image", "")))
     return key in _CONTAINER_DEFAULTS and container[key] == _CONTAINER_DEFAULTS[key]
 
 

@@ -40,7 +40,7 @@ class Claim:
     becomes: str = ""
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """A rule cannot keep what the job meant. Carries the error finding."""
 
     def __init__(self, finding: Finding) -> None:
@@ -147,5 +147,5 @@ class Say:
     def error(self, path: Path | None, message: str, fix: str = "") -> Finding:
         return self._finding(Severity.ERROR, path, message, fix)
 
-    def refuse(self, path: Path | None, message: str, fix: str = "") -> Refused:
-        return Refused(self.error(path, message, fix))
+    def refuse(self, path: Path | None, message: str, fix: str = "") -> RefusedError:
+        return RefusedError(self.error(path, message, fix))

@@ -120,7 +120,7 @@ def _appwrapper(root: dict[str, Any], site: Site, nodes: int, doc: Document) -> 
             doc,
             at,
             Severity.WARNING,
-            "the AppWrapper controller must know TrainJob and may create it; a generated runtime stands beside the wrapper",
+            "the AppWrapper controller must know TrainJob and may create it; a generated runtime stands beside it",
             "register trainer.kubeflow.org/v1alpha1 TrainJob with it, or use Kueue on the TrainJob without a wrapper",
         )
     )

@@ -97,7 +97,7 @@ class PyTorchJob:
             if role != key:
                 renamed.append((path, role))
             roles[role] = Replica(role, path, spec)
-        ordered = {r: roles[r] for r in ROLES if r in roles}
+        ordered: dict[str, Replica] = {r: roles[r] for r in ROLES if r in roles}
         return cls(data, locate, ordered, tuple(others), tuple(renamed), scripts or {})
 
     @property

@@ -16,8 +16,9 @@ from trainjob.migrate.launch import Launch, Style, classify
 from trainjob.migrate.rule import CONTAINER, Claim, Draft, Outcome, RoleDraft, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
 
-
-_FIXED_ADDRESS = re.compile(r"(?:tcp://|(?:addr|address|endpoint|host|ip)[= \n]\s*\"?)((?:\d{1,3}\.){3}\d{1,3}(?::\d+)?)")
+_FIXED_ADDRESS = re.compile(
+    r"(?:tcp://|(?:addr|address|endpoint|host|ip)[= \n]\s*\"?)((?:\d{1,3}\.){3}\d{1,3}(?::\d+)?)"
+)
 
 
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:

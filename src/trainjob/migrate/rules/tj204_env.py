@@ -51,7 +51,7 @@ def translate(
             yield say.warning(here, f"{name} is reserved in v2 and set by Trainer: the value given here is dropped")
             continue
         entry = _value_from(entry)
-        yield from _field_ref(say, entry, here, job, two_roles=two_roles)
+        yield from _field_ref(say, entry, here, two_roles=two_roles)
         if entry.get("value") == "":
             entry = {k: v for k, v in entry.items() if k != "value"}
             yield say.note(
@@ -92,7 +92,7 @@ def _value_from(entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "valueFrom": source}
 
 
-def _field_ref(say: Say, entry: dict[str, Any], here: Path, job: PyTorchJob, *, two_roles: bool) -> Iterator[Finding]:
+def _field_ref(say: Say, entry: dict[str, Any], here: Path, *, two_roles: bool) -> Iterator[Finding]:
     source = entry.get("valueFrom") or {}
     if source.get("resourceFieldRef", {}).get("containerName") == V1_CONTAINER:
         source["resourceFieldRef"]["containerName"] = "node"

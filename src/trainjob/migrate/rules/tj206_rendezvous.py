@@ -41,7 +41,8 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         why = _why(launch.style, shell=launch.shell)
         yield say.note(
             role.main_path,
-            f"{message} MASTER_ADDR, MASTER_PORT, WORLD_SIZE {draft.world_size}, RANK and PYTHONUNBUFFERED as v1 did: {why}",
+            f"{message} MASTER_ADDR, MASTER_PORT, WORLD_SIZE {draft.world_size}, RANK and PYTHONUNBUFFERED as v1 did: "
+            f"{why}",
             "" if draft.name is None else "WORLD_SIZE is a literal: change it together with numNodes",
         )
         yield from _python_traps(say, role, launch.style, job)
@@ -101,7 +102,7 @@ def _scripts(say: Say, job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
     for role in draft.roles:
         for i, volume in enumerate(role.pod.get("volumes") or ()):
             name = (volume.get("configMap") or {}).get("name")
-            for key, text in sorted((job.scripts.get(name) or {}).items()):
+            for key, text in sorted(job.scripts.get(str(name), {}).items()):
                 at = role.at("volumes", i)
                 if reads_v1_env(text):
                     yield say.note(at, f"{key} in ConfigMap {name} reads the v1 variables; they are set")

@@ -25,7 +25,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
             if port.get("name") == PORT_NAME:
                 yield say.note(
                     at,
-                    f"{PORT_NAME} {number} is left out: the rendezvous is at {MASTER_PORT} in v2, and MASTER_PORT says so",
+                    f"{PORT_NAME} {number} is left out: the rendezvous is at {MASTER_PORT} now, as MASTER_PORT says",
                 )
             elif number == MASTER_PORT and not port.get("hostPort"):
                 yield say.note(at, f"port {MASTER_PORT} is left out: Trainer adds it to the container itself")

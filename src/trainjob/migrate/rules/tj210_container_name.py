@@ -21,7 +21,8 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         if role.main.get("name") != V1_CONTAINER:
             yield say.warning(
                 (*role.main_path, "name"),
-                f"no container is called {V1_CONTAINER!r}, which v1 refuses; the only one, {role.main.get('name')!r}, is taken",
+                f"no container is called {V1_CONTAINER!r}, which v1 refuses; the only one is taken: "
+                f"{role.main.get('name')!r}",
             )
 
 

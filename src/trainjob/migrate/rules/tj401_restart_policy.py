@@ -26,7 +26,8 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         if own and own != policies[replica.role]:
             yield say.note(
                 (*replica.pod_path, "restartPolicy"),
-                f"the pod template's restartPolicy {own} is ignored, as in v1: the replica's {policies[replica.role]} holds",
+                f"the pod template's restartPolicy {own} is ignored, as in v1: the replica's "
+                f"{policies[replica.role]} holds",
             )
     if len(set(policies.values())) > 1:
         raise say.refuse(

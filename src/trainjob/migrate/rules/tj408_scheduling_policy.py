@@ -28,8 +28,8 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:  # noqa: ARG001
     for key, value in (job.run_policy.get("schedulingPolicy") or {}).items():
         yield say.warning(
             (*_AT, key),
-            f"schedulingPolicy.{key} {value if not isinstance(value, dict) else '{...}'} is dropped; it held only if the "
-            "v1 operator ran with --gang-scheduler-name",
+            f"schedulingPolicy.{key} {value if not isinstance(value, dict) else '{...}'} is dropped; it held only if "
+            "the v1 operator ran with --gang-scheduler-name",
             _WHERE.get(key, ""),
         )
 

@@ -1,0 +1,71 @@
+# Every command of the project. `make` alone lists them.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lint types imports fmt golden docs vendor bench build clean
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(STAMP) ## environment in .venv with pinned versions
+
+$(STAMP): pyproject.toml requirements-dev.txt
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup ## the main job: a v1 PyTorchJob, the TrainJob it becomes, and the report
+	@echo "=== before: examples/pytorchjob.yaml"; echo
+	@cat examples/pytorchjob.yaml
+	@echo; echo "=== after, and what migrate has to say"; echo
+	@$(BIN)/migrate examples/pytorchjob.yaml --fail-on error
+
+test: check ## everything that needs no cluster (what the README says)
+
+check: setup lint types imports docs-check ## lint, types, layers, generated files, tests
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+imports: setup
+	$(BIN)/lint-imports --no-cache
+
+.PHONY: docs-check
+docs-check: setup
+	$(BIN)/python tools/gen_docs.py --check
+	$(BIN)/python tools/check_overlays.py overlays
+
+fmt: setup ## format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+golden: setup ## rewrite goldens: cases, trainjobs, rendered overlays
+	$(BIN)/python -m pytest --update-golden tests/golden tests/contract
+
+docs: setup ## rewrite docs/rules, migration/FIELDS.md and the table of runtimes
+	$(BIN)/python tools/gen_docs.py
+
+vendor: setup ## extract the API facts from the Go modules again (needs Go)
+	$(BIN)/python tools/vendor_crds.py
+
+bench: setup ## speed and size, as bench/README.md says
+	$(BIN)/python bench/startup.py
+	$(BIN)/python bench/migrate_speed.py
+
+build: setup ## sdist and wheel in dist/, and the packaging tests
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m pytest -m packaging tests/packaging
+
+clean: ## remove what was built
+	rm -rf $(VENV) dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
