@@ -75,6 +75,8 @@ def test_nulls_of_fields_are_absent_and_nulls_in_lists_are_not() -> None:
     assert found(put(trainjob(DEFAULT), "metadata.creationTimestamp", None)) == []
     bad = only(put(trainjob(DEFAULT), "spec.trainer.command", [None]))
     assert (bad.path, bad.message) == (("spec", "trainer", "command", 0), "must be a string, not null")
+    bad = only(put(trainjob(DEFAULT), "spec.trainer.imagee", None))
+    assert bad.rule == "unknown-field"
     bad = only(put(trainjob(DEFAULT), "spec.runtimeRef.name", None))
     assert bad.message == 'missing field "name"'
 

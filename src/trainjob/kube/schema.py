@@ -107,7 +107,7 @@ def _structure(obj: Any, kind: str, target: Target | None, compiled: _Compiled) 
     try:
         if compiled.validator.is_valid(obj):
             return
-        obj = _without_nulls(obj)
+        obj = _without_nulls(obj, compiled.strict)
         # Once per object and keyword: `required` comes once per missing field.
         errors = dict.fromkeys(
             (tuple(e.instance_path), str(e.schema_path[-1]) if e.schema_path else "")
@@ -126,11 +126,19 @@ def _structure(obj: Any, kind: str, target: Target | None, compiled: _Compiled) 
                 yield violation
 
 
-def _without_nulls(value: Any) -> Any:
+def _without_nulls(value: Any, node: Any) -> Any:
+    """A copy without the nulls that an API server drops: those of fields that the schema knows."""
+    if not isinstance(node, Mapping):
+        return value
     if isinstance(value, Mapping):
-        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
+        known, extra = node.get("properties", {}), node.get("additionalProperties")
+        return {
+            key: _without_nulls(child, known.get(key, extra))
+            for key, child in value.items()
+            if child is not None or not isinstance(known.get(key, extra), Mapping)
+        }
     if isinstance(value, list):
-        return [_without_nulls(v) for v in value]
+        return [_without_nulls(child, node.get("items")) for child in value]
     return value
 
 
@@ -189,7 +197,7 @@ _METADATA: Final = {
         "labels": _LABELS,
         "managedFields": {"type": "array", "items": {"type": "object"}},
         "name": {"type": "string", "minLength": 1, "maxLength": 253, "pattern": _SUBDOMAIN},
-        "namespace": {"type": "string", "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
+        "namespace": {"type": "string", "maxLength": 63, "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"},
         "ownerReferences": {"type": "array", "items": {"type": "object"}},
         "resourceVersion": {"type": "string"},
         "selfLink": {"type": "string"},
