@@ -23,8 +23,10 @@ $(STAMP): pyproject.toml requirements-dev.txt
 demo: setup ## the main job: a v1 PyTorchJob, the TrainJob it becomes, and the report
 	@echo "=== before: examples/pytorchjob.yaml"; echo
 	@cat examples/pytorchjob.yaml
-	@echo; echo "=== after, and what migrate has to say"; echo
-	@$(BIN)/migrate examples/pytorchjob.yaml --fail-on error
+	@echo; echo "=== after"; echo
+	@report=$$(mktemp); trap 'rm -f "$$report"' EXIT; \
+	$(BIN)/migrate examples/pytorchjob.yaml --fail-on error 2> "$$report"; code=$$?; \
+	echo; echo "=== report (stderr)"; echo; cat "$$report"; exit $$code
 
 test: check ## everything that needs no cluster (what the README says)
 
