@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 
 import click
 
@@ -17,9 +16,7 @@ from trainjob.kube import yaml
 from trainjob.migrate.document import unreadable
 from trainjob.migrate.engine import not_text
 from trainjob.targets import Target
-from trainjob.validate import check_documents
-
-_KINDS = ("TrainJob", "TrainingRuntime", "ClusterTrainingRuntime")
+from trainjob.validate import check_documents, trainer_objects
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -46,10 +43,11 @@ def command(paths: tuple[str, ...], target: Target, style: str, fail_on: str) ->
     known = {name: emit.for_target(catalog()[name].manifest, target) for name in catalog()}
     for item in inputs:
         documents = _read(item, findings)
-        ours = [d for d in documents if isinstance(d.data, Mapping) and d.data.get("kind") in _KINDS]
-        checked += len(ours)
-        others += sum(d.data is not None for d in documents) - len(ours)
-        findings.extend(check_documents(ours, target, known))
+        filled = [d for d in documents if d.data is not None]
+        ours = [trainer_objects(d) for d in filled]
+        checked += sum(ours)
+        others += ours.count(0)
+        findings.extend(check_documents(filled, target, known))
     report = Report(tuple(findings))
     if style == "json":
         click.echo(json.dumps({"target": target.name, "checked": checked, **json.loads(report.json())}, indent=2))

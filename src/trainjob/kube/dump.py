@@ -21,7 +21,9 @@ class _Dumper(yaml.CSafeDumper):
 
 
 def _represent_str(dumper: Any, text: str) -> Any:
-    if "\n" in text and not re.search(r"[ \t]\n|[^\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd]|\A\n", text):
+    if "\n" in text and not re.search(
+        r"[ \t]\n|[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]|\A\n", text
+    ):
         return dumper.represent_scalar(_TAG + "str", text, style="|")
     style = '"' if text == "" or _ambiguous(text) else None
     return dumper.represent_scalar(_TAG + "str", text, style=style)

@@ -22,6 +22,11 @@ def is_label(name: str) -> bool:
     return len(name) <= MAX_NAME and bool(_LABEL_1035.match(name))
 
 
+def is_label_1123(name: str) -> bool:
+    """An RFC 1123 label, as volume and container names must be: a digit may be first."""
+    return len(name) <= MAX_NAME and "." not in name and is_subdomain(name)
+
+
 def is_subdomain(name: str) -> bool:
     """An RFC 1123 subdomain, as most Kubernetes object names must be."""
     return len(name) <= 253 and bool(_SUBDOMAIN_1123.match(name))

@@ -8,11 +8,12 @@ from typing import Any, Final
 _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE: Final = frozenset({"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"})
 _FALSE: Final = frozenset({"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"})
-_INT: Final = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o[0-7_]+|[0-9][0-9_]*)\Z")
-_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_INT: Final = re.compile(r"[-+]?(?:0[bB][01]+|0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|[1-9][0-9]*|0)\Z")
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _SPECIAL: Final = {
     ".nan": float("nan"), ".NaN": float("nan"), ".NAN": float("nan"),
     ".inf": float("inf"), ".Inf": float("inf"), ".INF": float("inf"),
+    "+.inf": float("inf"), "+.Inf": float("inf"), "+.INF": float("inf"),
     "-.inf": float("-inf"), "-.Inf": float("-inf"), "-.INF": float("-inf"),
 }  # fmt: skip
 
@@ -35,21 +36,15 @@ def plain(text: str) -> Any:
 
 
 def _number(text: str) -> Any:
-    if _INT.match(text):
-        digits = text.replace("_", "")
+    # `_` may stand anywhere, but not in a number that begins with a point.
+    digits = text if text[0] == "." else text.replace("_", "")
+    if _INT.match(digits):
         sign = -1 if digits[0] == "-" else 1
         body = digits.lstrip("+-")
         try:
-            if body[:2] in ("0x", "0X", "0b", "0o"):
-                return sign * int(body, 0)
-            if len(body) > 1 and body[0] == "0":
-                return sign * int(body, 8)
-            return sign * int(body)
-        except ValueError:  # 08: not octal, so go-yaml tries a float next
-            pass
-    if _FLOAT.match(text):
-        try:
-            return float(text.replace("_", ""))
-        except ValueError:
-            return text
+            return sign * int(body, 8 if body[0] == "0" and body.isdecimal() else 0)
+        except ValueError:  # thousands of digits
+            return float(digits)
+    if _FLOAT.match(digits):  # 08 too: it is not octal
+        return float(digits)
     return _SPECIAL.get(text, text)

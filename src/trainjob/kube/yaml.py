@@ -36,6 +36,9 @@ MAX_DEPTH: Final = 100
 
 _TAG: Final = "tag:yaml.org,2002:"
 _PLAIN: Final = "?"
+_CORE_TAGS: Final[dict[str, tuple[type, ...]]] = {
+    f"{_TAG}int": (int,), f"{_TAG}float": (int, float), f"{_TAG}bool": (bool,), f"{_TAG}null": (type(None),),
+}  # fmt: skip
 
 
 class YamlError(ValueError):
@@ -132,15 +135,17 @@ def _child(node: Node, key: str | int) -> tuple[Node | None, Node] | None:
         return None
     if not isinstance(node, MappingNode):
         return None
-    merged: tuple[Node | None, Node] | None = None
     for k, v in reversed(node.value):
-        if isinstance(k, ScalarNode):
-            if k.value == key:
-                return k, v
-            if k.value == "<<" and k.tag == _PLAIN and merged is None:
-                for source in v.value if isinstance(v, SequenceNode) else [v]:
-                    merged = merged or _child(source, key)
-    return merged
+        if not isinstance(k, ScalarNode):
+            continue
+        if k.value == "<<" and k.tag == _PLAIN:
+            for source in v.value if isinstance(v, SequenceNode) else [v]:
+                merged = _child(source, key)
+                if merged is not None:
+                    return merged
+        elif k.value == key:
+            return k, v
+    return None
 
 
 def dotted(path: Path) -> str:
@@ -183,10 +188,15 @@ def split_lines(lines: Iterator[str], file: str) -> Iterator[Document]:
     for number, line in enumerate(lines, 1):
         if number == 1:
             line = line.removeprefix("\ufeff")
-        if _MARKER.match(line) and content:
+        ends = content and bool(_MARKER.match(line))
+        if ends and line.startswith("---"):
             yield Document(file, index, "".join(buffer), first)
             buffer, first, index, size, content = [], number, index + 1, 0, False
         buffer.append(line)
+        if ends and line.startswith("..."):  # the last line of the document that it ends
+            yield Document(file, index, "".join(buffer), first)
+            buffer, first, index, size, content = [], number + 1, index + 1, 0, False
+            continue
         size += len(line)
         if size > MAX_DOCUMENT_BYTES:
             raise YamlError(
@@ -319,6 +329,8 @@ class _Builder:
             raise YamlError("an alias contains itself", self._where(node), "write the value out")
         if depth > MAX_DEPTH:
             raise YamlError(f"nested deeper than {MAX_DEPTH} levels", self._where(node))
+        if node.tag not in (_TAG + "map", _TAG + "seq", "!"):
+            raise YamlError(f"the tag {node.tag} is not allowed", self._where(node), "remove the tag")
         self._open.add(id(node))
         out: Any
         if isinstance(node, SequenceNode):
@@ -341,7 +353,6 @@ class _Builder:
 
     def _mapping(self, node: Node, depth: int) -> tuple[dict[str, Any], int]:
         out: dict[str, Any] = {}
-        merged: dict[str, Any] = {}
         lines: dict[str, int] = {}
         size = 1
         for k, v in node.value:
@@ -350,20 +361,27 @@ class _Builder:
             value, n = self.value(v, depth + 1)
             size += n
             if k.tag == _PLAIN and k.value == "<<":
-                for source in value if isinstance(value, list) else [value]:
-                    if not isinstance(source, dict):
-                        raise YamlError("`<<` merges something that is not a mapping", self._where(k))
-                    for mk, mv in source.items():
-                        merged.setdefault(mk, mv)
+                # go-yaml merges where `<<` stands: it wins over earlier keys, later keys win over it.
+                for mk, mv in self._merged(k, value).items():
+                    if mk in lines:
+                        self.duplicates.append(Duplicate(mk, self._where(k), lines[mk]))
+                    out[mk] = mv
                 continue
             if k.value in lines:
                 self.duplicates.append(Duplicate(k.value, self._where(k), lines[k.value]))
                 del out[k.value]
             lines[k.value] = k.start_mark.line + self.doc.first_line
             out[k.value] = value
-        if merged:
-            out = {**{mk: mv for mk, mv in merged.items() if mk not in out}, **out}
         return out, size
+
+    def _merged(self, key: Node, value: Any) -> dict[str, Any]:
+        """What `<<` brings: of several mappings the first one wins."""
+        out: dict[str, Any] = {}
+        for source in value if isinstance(value, list) else [value]:
+            if not isinstance(source, dict):
+                raise YamlError("`<<` merges something that is not a mapping", self._where(key))
+            out = {**source, **out}
+        return out
 
     def _scalar(self, node: Node) -> Any:
         tag, text = node.tag, node.value
@@ -371,6 +389,9 @@ class _Builder:
             return plain(text)
         if tag == _TAG + "str" or tag == "!":
             return text
-        if tag in (_TAG + "int", _TAG + "float", _TAG + "bool", _TAG + "null"):
-            return plain(text)
-        raise YamlError(f"the tag {tag} is not allowed", self._where(node), "remove the tag")
+        if tag not in _CORE_TAGS:
+            raise YamlError(f"the tag {tag} is not allowed", self._where(node), "remove the tag")
+        value = plain(text)
+        if type(value) not in _CORE_TAGS[tag]:
+            raise YamlError(f"{text!r} does not fit its tag {tag}", self._where(node), "remove the tag")
+        return value

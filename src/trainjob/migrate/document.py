@@ -88,7 +88,7 @@ class _Work:
 
     def run(self, found: list[Site]) -> DocumentResult:
         self._duplicates()
-        if all(s.holder is Holder.LIST for s in found):
+        if any(s.holder is Holder.LIST for s in found):
             parts = self._list(found)
         elif all(s.holder is Holder.TEXT for s in found):
             parts = self._texts(found)
@@ -176,7 +176,12 @@ class _Work:
 
     def _list(self, found: list[Site]) -> tuple[str, ...]:
         """A List becomes a stream of its items, in order."""
-        by_index = {s.path[1]: s for s in found}
+        by_index = {s.path[1]: s for s in found if s.holder is Holder.LIST}
+        for site in found:
+            if site.holder is Holder.TEXT:
+                self._job_in_text(site, self.doc.data["kind"])
+            elif site.holder is not Holder.LIST:
+                self._unknown(site)
         parts: list[str] = []
         for i, item in enumerate(wrappers.listed(self.doc.data)):
             site = by_index.get(i)
@@ -189,19 +194,24 @@ class _Work:
             )
         return tuple(parts)
 
+    def _unknown(self, site: Site) -> None:
+        root = self.doc.data
+        holder = f"{root.get('kind')} of {root.get('apiVersion')}" if isinstance(root, Mapping) else "list"
+        self._refuse(
+            codes.WRAPPER,
+            site.path,
+            f"a PyTorchJob stands inside a {holder}, at {yaml.dotted(site.path)}; migrate does not know this kind and "
+            "leaves it untouched",
+            "take the job out, migrate it, and put the TrainJob back if the kind can hold one",
+        )
+
     def _wrapped(self, found: list[Site]) -> tuple[str, ...]:
         """A Katib Experiment or AppWrapper: the job is replaced in its place."""
         root: dict[str, Any] = self.doc.data
         before: list[str] = []
         for site in found:
             if site.holder not in (Holder.KATIB, Holder.APPWRAPPER):
-                self._refuse(
-                    codes.WRAPPER,
-                    site.path,
-                    f"a PyTorchJob stands inside a {root.get('kind')} of {root.get('apiVersion')}, at "
-                    f"{yaml.dotted(site.path)}; migrate does not know this kind and leaves it untouched",
-                    "take the job out, migrate it, and put the TrainJob back if the kind can hold one",
-                )
+                self._unknown(site)
                 continue
             result = self._convert(site)
             if result is None or result.job is None:
@@ -217,7 +227,7 @@ class _Work:
         return tuple(parts)
 
     def _in_namespace(self, runtime: Mapping[str, Any]) -> Mapping[str, Any]:
-        namespace = (self.doc.data.get("metadata") or {}).get("namespace")
+        namespace = wrappers.metadata_of(self.doc.data).get("namespace")
         metadata = dict(runtime["metadata"])
         if namespace and "namespace" not in metadata:
             metadata = {"name": metadata.pop("name"), "namespace": namespace, **metadata}

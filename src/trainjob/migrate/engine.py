@@ -17,6 +17,7 @@ from trainjob.migrate import codes
 from trainjob.migrate.document import DocumentResult, migrate_document, unreadable
 from trainjob.migrate.job import Options
 from trainjob.migrate.locate import MARK
+from trainjob.migrate.wrappers import metadata_of
 from trainjob.targets import DEFAULT, Target
 
 
@@ -163,7 +164,7 @@ def script_maps(documents: list[Document], *, force: bool = False) -> dict[str, 
         except yaml.YamlError:
             continue
         if isinstance(data, Mapping) and data.get("kind") == "ConfigMap" and isinstance(data.get("data"), Mapping):
-            name = (data.get("metadata") or {}).get("name")
+            name = metadata_of(data).get("name")
             if name:
                 out[str(name)] = {k: v for k, v in data["data"].items() if isinstance(v, str)}
     return out

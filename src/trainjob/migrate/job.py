@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from trainjob import emit
@@ -65,6 +65,7 @@ def migrate_job(data: Mapping[str, Any], source: Source, options: Options) -> Jo
         job = _read(data, source, findings)
         draft = Draft(options.target, [])
         findings.extend(check_v1.roles_of(job, draft.roles, nameless=source.template))
+        job = replace(job, roles={d.replica.role: d.replica for d in draft.roles})
         _apply(job, draft, RULES, findings)
         findings.extend(_unclaimed(job))
         if any(f.severity is Severity.ERROR for f in findings):

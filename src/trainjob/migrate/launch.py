@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from trainjob.v1.pytorchjob import number
+
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
 _PYTHON: Final = re.compile(r"(?:pypy|python)[0-9.]*\Z")
 # Options of torch.distributed.run that take no value (torch 2.9, torch/distributed/run.py).
@@ -72,8 +74,7 @@ class Launch:
 
     def literal(self, flag: str) -> int | None:
         """The value of a launcher flag, when it is a plain number."""
-        value = self.flags.get(flag, "")
-        return int(value) if value.isdecimal() else None
+        return number(self.flags.get(flag, ""))
 
 
 def classify(command: Sequence[str] | None, args: Sequence[str] | None) -> Launch:

@@ -13,6 +13,8 @@ from trainjob.v1.pytorchjob import API_VERSION, KIND
 
 # Words that must be in a text before it is worth parsing.
 MARK: Final = KIND
+# kubectl's own copy of an object, as text inside it.
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _IN_TEXT = re.compile(r"""(?:^|[\s"'{,])["']?kind["']?\s*:\s*["']?PyTorchJob\b""")
 OTHER_V1: Final = re.compile(
     r"""^\s*["']?kind["']?\s*:\s*["']?(MPIJob|TFJob|XGBoostJob|JAXJob|PaddleJob|MXJob)\b""", re.M
@@ -58,7 +60,8 @@ def _walk(value: Any, path: Path, doc: Document) -> Iterator[Site]:
             yield Site(_holder(path, doc.data), path, value)
             return
         for key, item in value.items():
-            yield from _walk(item, (*path, key), doc)
+            if key != LAST_APPLIED:
+                yield from _walk(item, (*path, key), doc)
     elif isinstance(value, list):
         for i, item in enumerate(value):
             yield from _walk(item, (*path, i), doc)
@@ -69,6 +72,8 @@ def _walk(value: Any, path: Path, doc: Document) -> Iterator[Site]:
 def _holder(path: Path, root: Any) -> Holder:
     if not path:
         return Holder.DOCUMENT
+    if not isinstance(root, Mapping):
+        return Holder.UNKNOWN
     kind, group = str(root.get("kind", "")), str(root.get("apiVersion", "")).partition("/")[0]
     if kind.endswith("List") and len(path) == 2 and path[0] == "items":
         return Holder.LIST

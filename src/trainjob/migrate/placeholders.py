@@ -44,13 +44,15 @@ def first_template_line(text: str) -> int | None:
     return None
 
 
+def _words(value: Any) -> list[str]:
+    return [w for w in value if isinstance(w, str)] if isinstance(value, list) else []
+
+
 def _walk(value: Any, path: Path, *, shell: bool) -> Iterator[Placeholder]:
     if isinstance(value, Mapping):
         runs_shell = shell
         if isinstance(value.get("command"), list):
-            words = [w for w in value["command"] if isinstance(w, str)]
-            extra = [w for w in value.get("args") or () if isinstance(w, str)]
-            runs_shell = shell_script(words, extra) is not None
+            runs_shell = shell_script(_words(value["command"]), _words(value.get("args"))) is not None
         for key, item in value.items():
             yield from _walk(item, (*path, key), shell=runs_shell)
     elif isinstance(value, list):

@@ -10,6 +10,7 @@ from trainjob.findings import Finding, Severity
 from trainjob.kube.yaml import Document, Path
 from trainjob.migrate.codes import WRAPPER_EDIT
 from trainjob.migrate.locate import Holder, Site
+from trainjob.v1.pytorchjob import dict_at
 
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
 # Katib evaluates these with gjson over the trial's object.
@@ -36,6 +37,11 @@ def _put(node: Any, path: Path, value: Any) -> Any:
         assert isinstance(head, int)
         return [_put(v, rest, value) if i == head else v for i, v in enumerate(node)]
     return {k: _put(v, rest, value) if k == head else v for k, v in node.items()}
+
+
+def metadata_of(root: Any) -> Mapping[str, Any]:
+    """The metadata of an object of any kind, empty where there is none."""
+    return dict_at(root, "metadata") if isinstance(root, Mapping) else {}
 
 
 def edit(root: dict[str, Any], site: Site, nodes: int, doc: Document) -> tuple[dict[str, Any], list[Finding]]:
@@ -77,8 +83,9 @@ def _katib(root: dict[str, Any], doc: Document) -> tuple[dict[str, Any], list[Fi
         )
     )
     root = put(root, at, template)
-    if root.get("metadata", {}).get("namespace") == "":
-        root = put(root, ("metadata",), {k: v for k, v in root["metadata"].items() if k != "namespace"})
+    metadata = metadata_of(root)
+    if metadata.get("namespace") == "":
+        root = put(root, ("metadata",), {k: v for k, v in metadata.items() if k != "namespace"})
     return root, found
 
 
@@ -98,11 +105,11 @@ def _appwrapper(root: dict[str, Any], site: Site, nodes: int, doc: Document) -> 
             )
         )
         root = put(root, at, component)
-    metadata = dict(root.get("metadata") or {})
-    annotations = dict(metadata.get("annotations") or {})
+    metadata = dict(metadata_of(root))
+    annotations = dict(dict_at(metadata, "annotations"))
     if QUEUE in annotations:
         queue = annotations.pop(QUEUE)
-        metadata["labels"] = {QUEUE: queue, **(metadata.get("labels") or {})}
+        metadata["labels"] = {QUEUE: queue, **dict_at(metadata, "labels")}
         metadata["annotations"] = annotations
         if not annotations:
             del metadata["annotations"]

@@ -16,6 +16,7 @@ API_VERSION: Final = "kubeflow.org/v1"
 KIND: Final = "PyTorchJob"
 CONTAINER: Final = "pytorch"
 PORT_NAME: Final = "pytorchjob-port"
+DEFAULT_PORT: Final = 23456
 ROLES: Final = ("Master", "Worker")
 # Set by the operator in every container after the user's env, so a user's value never won.
 OPERATOR_ENV: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "PYTHONUNBUFFERED")
@@ -134,6 +135,11 @@ class PyTorchJob:
         return str(old) if old is not None else "auto"
 
     @property
+    def nproc_number(self) -> int | None:
+        """`nproc` as a number, when it is one."""
+        return number(self.nproc)
+
+    @property
     def subject(self) -> str:
         name = self.name or (self.metadata.get("generateName") or "")
         prefix = f"{self.namespace}/" if self.namespace else ""
@@ -144,3 +150,8 @@ def dict_at(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """The mapping at `key`, or an empty one."""
     value = data.get(key)
     return value if isinstance(value, Mapping) else {}
+
+
+def number(text: str) -> int | None:
+    """The number that a text of decimal digits stands for; None for other texts and absurd lengths."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None

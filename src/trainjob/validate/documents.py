@@ -127,6 +127,11 @@ def check_documents(
     return out
 
 
+def trainer_objects(doc: Source | Mapping[str, Any]) -> int:
+    """How many objects of a document `check_documents` looks at."""
+    return sum(1 for _ in _items(doc))
+
+
 def _items(doc: Source | Mapping[str, Any]) -> Iterator[_Item]:
     if isinstance(doc, Mapping):
         yield from _open(doc, path_only)
@@ -141,7 +146,7 @@ def _open(obj: Mapping[str, Any], locate: Locate) -> Iterator[_Item]:
         for index, item in enumerate(items):
             if isinstance(item, Mapping):
                 yield from _open(item, _inside(locate, ("items", index)))
-    elif kind in _KINDS and text(obj.get("apiVersion")).startswith(f"{GROUP}/"):
+    elif kind in _KINDS and (obj.get("apiVersion") is None or text(obj["apiVersion"]).startswith(f"{GROUP}/")):
         yield _Item(obj, str(kind), locate)
 
 

@@ -18,14 +18,10 @@ from trainjob.v1.pytorchjob import PyTorchJob
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
     say = Say("TJ101", job)
     draft.nodes = sum(role.pods for role in draft.roles)
-    nproc = job.nproc if job.spec.get("nprocPerNode") else "auto"
-    draft.world_size = draft.nodes * (int(nproc) if nproc.isdecimal() else 1)
-    if len(job.roles) == 2 and not draft.two_roles:
-        parts = f"Master 1 + Worker {draft.nodes - 1}"
-    elif draft.two_roles:
-        parts = f"Master {draft.roles[0].pods} + Worker {draft.roles[1].pods}"
-    else:
-        parts = f"{draft.roles[0].replica.role} {draft.nodes}"
+    # The deprecated field in elasticPolicy was never part of WORLD_SIZE.
+    nproc = job.nproc_number if job.spec.get("nprocPerNode") else None
+    draft.world_size = draft.nodes * (1 if nproc is None else nproc)
+    parts = " + ".join(f"{role} {replica.replicas}" for role, replica in job.roles.items())
     yield say.note(
         ("spec", "pytorchReplicaSpecs"), f"this job asked for {_devices(draft)} ({parts}), and so does the TrainJob"
     )

@@ -30,14 +30,14 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
             )
         else:
             yield say.note(path, "the deprecated elasticPolicy.nProcPerNode becomes numProcPerNode")
-    nproc = job.nproc
+    nproc, count = job.nproc, job.nproc_number
     main = draft.roles[0].main
     launch = classify(main.get("command"), main.get("args"))
     resources = main.get("resources") or {}
     flag = launch.literal("nproc-per-node")
-    if nproc.isdecimal() and int(nproc) > 0:
-        draft.procs_per_node = int(nproc)
-        if int(nproc) > 1 and launch.style is Style.PYTHON and not launch.shell:
+    if count:
+        draft.procs_per_node = count
+        if count > 1 and launch.style is Style.PYTHON and not launch.shell:
             yield say.warning(
                 path,
                 f"nprocPerNode {nproc} with plain python: v1 set WORLD_SIZE {draft.world_size} but started "

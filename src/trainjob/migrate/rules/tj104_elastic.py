@@ -14,7 +14,7 @@ from typing import Any
 from trainjob.emit import NODE
 from trainjob.findings import Finding
 from trainjob.migrate.rule import Claim, Draft, Outcome, Rule, Say
-from trainjob.v1.pytorchjob import PORT_NAME, PyTorchJob
+from trainjob.v1.pytorchjob import DEFAULT_PORT, PORT_NAME, PyTorchJob
 
 # torchrun's own default for c10d (torch, torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py).
 _C10D_PORT = 29400
@@ -85,8 +85,8 @@ def _named_port(job: PyTorchJob) -> int:
         index = role.main()
         for port in (role.containers[index].get("ports") or ()) if index is not None else ():
             if port.get("name") == PORT_NAME:
-                return int(port["containerPort"])
-    return 23456
+                return int(port.get("containerPort") or DEFAULT_PORT)
+    return DEFAULT_PORT
 
 
 _FIELDS = ("minReplicas", "maxReplicas", "metrics")

@@ -44,6 +44,13 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
                 f"rename the job, for example {names.shorten(draft.name, limit)!r}, and every text that holds its name",
             )
     elif draft.generate_name is not None:
+        if not names.is_label(draft.generate_name[: names.MAX_NAME - 5] + "abcde"):
+            raise say.refuse(
+                ("metadata", "generateName"),
+                f"generateName {draft.generate_name!r} makes names that are no RFC 1035 labels: lower-case letters, "
+                "digits and `-`, a letter first",
+                "change generateName; v1 refuses such names too",
+            )
         room = limit - 5
         if len(draft.generate_name) > room:
             raise say.refuse(

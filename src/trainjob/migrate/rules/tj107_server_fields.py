@@ -7,7 +7,8 @@ Why it matters: applying the migrated copy of a finished job trains again; of a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from trainjob.findings import Finding
 from trainjob.migrate.rule import Claim, Draft, Outcome, Rule, Say
@@ -26,7 +27,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:  # noqa: ARG001
     if written or status:
         names = ", ".join([*(f"metadata.{f}" for f in written), *(["status"] if status else [])])
         yield say.note(("metadata",), f"a dump of a live object: {names} left out")
-    conditions = {c.get("type") for c in (status or {}).get("conditions", []) if str(c.get("status")) == "True"}
+    conditions = _true_conditions(status or {})
     for done in ("Succeeded", "Failed"):
         if done in conditions:
             yield say.warning(
@@ -48,6 +49,13 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:  # noqa: ARG001
                 f"metadata.{field} is left out: it binds the v1 object, by uid or by its controller",
                 "let the owner create the TrainJob, or set the field again",
             )
+
+
+def _true_conditions(status: Mapping[str, Any]) -> set[str]:
+    """The types that are True. The schema leaves `status` open, so it may hold anything."""
+    conditions = status.get("conditions")
+    found = conditions if isinstance(conditions, list) else []
+    return {str(c.get("type")) for c in found if isinstance(c, Mapping) and str(c.get("status")) == "True"}
 
 
 RULE = Rule(

@@ -31,7 +31,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         for entry in [_UNBUFFERED] if bare else shim:
             if entry["name"] not in names:
                 role.env.append(dict(entry))
-        role.env += [dict(e) for e in draft.rendezvous]
+        yield from _rendezvous(say, draft, role)
         if bare:
             continue
         if draft.name is None:
@@ -47,6 +47,18 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         )
         yield from _python_traps(say, role, launch.style, job)
     yield from _scripts(say, job, draft)
+
+
+def _rendezvous(say: Say, draft: Draft, role: RoleDraft) -> Iterator[Finding]:
+    """elasticPolicy's own variables. v1 set them after the user's, so they win."""
+    mine = {e["name"] for e in draft.rendezvous}
+    lost = [e["name"] for e in role.env if e["name"] in mine]
+    if lost:
+        role.env = [e for e in role.env if e["name"] not in mine]
+        yield say.note(
+            (*role.main_path, "env"), f"{', '.join(lost)}: dropped, because v1 set the values of elasticPolicy over it"
+        )
+    role.env += [dict(e) for e in draft.rendezvous]
 
 
 def rendezvous_env(draft: Draft) -> list[dict[str, Any]]:

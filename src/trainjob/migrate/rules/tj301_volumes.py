@@ -21,7 +21,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         volumes = list(role.pod.get("volumes") or ())
         declared = [v.get("name") for v in volumes]
         for i, name in enumerate(declared):
-            if not name or not names.is_label(name.lstrip("0123456789") or "a") or "_" in name:
+            if not name or not names.is_label_1123(name):
                 raise say.refuse(
                     role.at("volumes", i, "name"),
                     f"{name!r} is no valid volume name: lower-case letters, digits and `-`",

@@ -21,6 +21,9 @@ _V1 = "training.kubeflow.org/"
 _NEW_LABEL = {"job-name": "jobset.sigs.k8s.io/jobset-name"}
 _PATCH = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
 _RUNTIME = ("topologySpreadConstraints", "nodeName")
+# The others, and nodeAffinity, speak of labels and taints of nodes.
+_SELECTS_PODS = ("affinity", "topologySpreadConstraints")
+_LABEL_KEYS = ("matchLabelKeys", "mismatchLabelKeys")
 
 
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
@@ -31,7 +34,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
             if not value:
                 continue
             labels = _Relabel(job, two_roles=draft.two_roles)
-            role.spec[key] = labels.value(value, role.at(key))
+            role.spec[key] = labels.value(value, role.at(key)) if key in _SELECTS_PODS else value
             for at, old, new in labels.found:
                 if new is None:
                     yield say.warning(
@@ -72,7 +75,15 @@ class _Relabel:
             before = len(self.found)
             out = {}
             for key, item in value.items():
-                out[key] = self._labels(item, (*path, key)) if key == "matchLabels" else self.value(item, (*path, key))
+                here = (*path, key)
+                if key == "nodeAffinity":
+                    out[key] = item
+                elif key == "matchLabels":
+                    out[key] = self._labels(item, here)
+                elif key in _LABEL_KEYS:
+                    out[key] = [new for i, old in enumerate(item) if (new := self._key(old, (*here, i)))]
+                else:
+                    out[key] = self.value(item, here)
             dropped = any(new is None for _, _, new in self.found[before:])
             if dropped and ("matchLabels" in value or "matchExpressions" in value):
                 out = {k: v for k, v in out.items() if v}
@@ -109,6 +120,13 @@ class _Relabel:
             return None
         values = [_role_value(key, v) for v in item.get("values", [])]
         return {**item, "key": new, **({"values": values} if values else {})}
+
+    def _key(self, key: str, path: Path) -> str | None:
+        if not key.startswith(_V1):
+            return key
+        new = self._new(key)
+        self.found.append((path, key, new))
+        return new
 
     def _new(self, key: str) -> str | None:
         short = key.removeprefix(_V1)

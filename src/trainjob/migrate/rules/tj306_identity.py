@@ -23,6 +23,8 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
             role.spec["serviceAccountName"] = account
         if pod.get("serviceAccount") and not pod.get("serviceAccountName"):
             yield say.note(role.at("serviceAccount"), "serviceAccount is the old name of serviceAccountName")
+        elif pod.get("serviceAccount") and pod["serviceAccount"] != account:
+            yield say.note(role.at("serviceAccount"), f"serviceAccount is ignored beside serviceAccountName {account}")
         secrets = [s for s in pod.get("imagePullSecrets") or () if s.get("name")]
         if secrets:
             role.spec["imagePullSecrets"] = secrets
