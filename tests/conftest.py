@@ -1,4 +1,4 @@
-"""What every test may use: goldens and kustomize engines."""
+"""What every test may use: goldens, kustomize engines, Hypothesis profiles."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tools.fetch_kubectls import NEWEST, OLDEST, fetch
+from hypothesis import HealthCheck, settings
 
+from tools.fetch_kubectls import NEWEST, OLDEST, fetch
 from trainjob.kustomize import Engine
+
+# `--hypothesis-profile=thorough` looks for longer, and elsewhere each time.
+_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("quick", max_examples=60, derandomize=True, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("thorough", max_examples=1500, deadline=None, suppress_health_check=_SLOW)
+settings.load_profile("quick")
 
 GOLDEN = Path(__file__).parent / "golden"
 

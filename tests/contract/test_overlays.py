@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import check_overlays as policy
 
+from tools import check_overlays as policy
 from trainjob.kustomize import BuildError, Engine, build
 
 pytestmark = pytest.mark.kubectl

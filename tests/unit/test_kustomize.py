@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.fetch_kubectls import NEWEST, OLDEST
 
+from tools.fetch_kubectls import NEWEST, OLDEST
 from trainjob import kustomize
 from trainjob.kustomize import (
     BuildError,

@@ -319,6 +319,21 @@ TUNED = (
         'must not set immutable config "output_dir"',
     ),
     Broken(
+        "qlora with the devices of the runtime",
+        put(tune("torchtune-llama3.2-1b", args=["model.quantize_base=true"]), "spec.trainer.resourcesPerNode", REMOVE),
+        "TJ523",
+        "spec.trainer.resourcesPerNode",
+        "gpu resource with value 1",
+    ),
+    Broken(
+        "no number of nodes on 2.1",
+        tune("torchtune-llama3.2-1b", T21, numNodes=None, numProcPerNode=1),
+        "TJ523",
+        "spec.trainer.numNodes",
+        "crashes",
+        T21,
+    ),
+    Broken(
         "named is enough on 2.2",
         tune("torchtune-llama3.2-1b", T22, args=["model.quantize_base=False"]),
         "TJ523",

@@ -25,7 +25,7 @@ from tests.validate.objects import (
 )
 
 MOUNT = {"name": "node", "volumeMounts": [{"name": "x", "mountPath": "/x"}]}
-PODS = (
+PODS: tuple[Broken, ...] = (
     Broken(
         "mount", patched({"containers": [MOUNT]}), "TJ530", f"{P23}.containers[0].volumeMounts[0].name", 'volume "x"'
     ),
@@ -118,6 +118,36 @@ PODS = (
     ),
 )
 
+SIDECAR = fine(f"{POD}.containers[1]", {"name": "log", "image": "x"})
+TWO_SOURCES = {"name": "A", "value": "1", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}
+PODS += (
+    Broken(
+        "variable of a sidecar",
+        patched({"containers": [{"name": "log", "env": [TWO_SOURCES]}]}),
+        "TJ537",
+        f"{P23}.containers[0].env[0].name",
+        "both a value and a valueFrom",
+        T23,
+        SIDECAR,
+    ),
+    Broken(
+        "value over a source of the runtime",
+        patched({"containers": [{"name": "log", "env": [{"name": "A", "value": "1"}]}]}),
+        "TJ537",
+        f"{P23}.containers[0].env[0].name",
+        "",
+        T23,
+        put(SIDECAR, f"{POD}.containers[1].env", [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]),
+    ),
+    Broken(
+        "huge pages without limit",
+        job("spec.trainer.resourcesPerNode", {"requests": {"hugepages-2Mi": "4Mi", "nvidia.com/gpu": "8"}}),
+        "TJ533",
+        "spec.trainer.resourcesPerNode.requests.hugepages-2Mi",
+        "without a limit",
+    ),
+)
+
 PATCHES = (
     Broken(
         "manager",
@@ -141,14 +171,14 @@ PATCHES = (
         patched({}, name="worker"),
         "TJ542",
         P23.removesuffix(".template.spec.template.spec") + ".name",
-        "must not have replicated job that doesn't exist",
+        'the runtime has no job "worker"',
     ),
     Broken(
         "job on 2.1",
         patched({}, T21, "worker"),
         "TJ542",
         "spec.podTemplateOverrides[0].targetJobs[0].name",
-        "must not have targetJob that doesn't exist",
+        'the runtime has no job "worker"',
         T21,
     ),
     Broken(
@@ -156,7 +186,7 @@ PATCHES = (
         patched({"containers": [{"name": "main"}]}),
         "TJ543",
         f"{P23}.containers[0].name",
-        "must not have container that doesn't exist in the runtime job node",
+        'job node of the runtime has no container "main"',
         T23,
         None,
         ("TJ532",),
@@ -166,7 +196,7 @@ PATCHES = (
         patched({"initContainers": [{"name": "main"}]}, T21),
         "TJ543",
         f"{P21}.initContainers[0].name",
-        "must not have initContainer that doesn't exist",
+        'job node of the runtime has no init container "main"',
         T21,
         None,
         ("TJ532",),

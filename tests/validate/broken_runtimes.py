@@ -276,6 +276,14 @@ JOBSETS = (
         also=("TJ530",),
     ),
     Broken(
+        "claim name",
+        claim("A"),
+        "TJ568",
+        f"{JOBSET}.volumeClaimPolicies[0].templates[0].metadata.name",
+        "valid name",
+        also=("TJ530",),
+    ),
+    Broken(
         "claim twice",
         claim("cache", "cache"),
         "TJ568",

@@ -54,7 +54,7 @@ def test_resources_need_a_policy_in_2_3() -> None:
     base = put(runtime(T23), "spec.mlPolicy", REMOVE)
     (node,) = merge(trainjob(T23), base, T23)
     assert node.container()["resources"]["limits"]["memory"] == "64Gi"
-    assert node.pods == 1
+    assert node.pods == 2
     (node,) = merge(trainjob(T22), put(runtime(T22), "spec.mlPolicy", REMOVE), T22)
     assert node.container()["resources"]["limits"]["memory"] == "32Gi"
 

@@ -95,7 +95,7 @@ def test_a_check_is_fast_enough_for_the_migrator() -> None:
     job, base = trainjob(DEFAULT), runtime(DEFAULT)
     check_trainjob(job, DEFAULT, base)
     best = min(_seconds(job, base) for _ in range(5))
-    assert best < 0.002  # 0.4 ms on an idle machine
+    assert best < 0.005  # 0.4 ms on an idle machine; the migrator must do more than 200 jobs a second
 
 
 def _seconds(job: Obj, base: Obj) -> float:

@@ -42,6 +42,17 @@ CLAIMED = put(
 )
 SOME = {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
 
+GAUDI = {"limits": {"habana.ai/gaudi": "8", "cpu": "8"}}
+
+
+def on_gaudi(t: Target, processes: object = None) -> tuple[Obj, Target, Obj]:
+    """A job without resources on a runtime whose devices Trainer does not count."""
+    base = put(runtime(t), f"{NODE}.resources", GAUDI)
+    if processes is not None:
+        base = put(base, "spec.mlPolicy.torch.numProcPerNode", processes)
+    return put(trainjob(t), "spec.trainer.resourcesPerNode", REMOVE), t, base
+
+
 JOBS_THAT_WORK: dict[str, tuple[Obj, Target, Obj]] = {
     "48 characters": same("metadata.name", "a" * 48),
     "a generated name": (
@@ -122,6 +133,26 @@ JOBS_THAT_WORK: dict[str, tuple[Obj, Target, Obj]] = {
         runtime(T23, policy={}),
     ),
     "gpu limit alone": same("spec.trainer.resourcesPerNode", {"limits": {"nvidia.com/gpu": "8"}}),
+    "one device by the limits of the runtime": (
+        put(
+            put(
+                trainjob(T23, numNodes=1, command=["tune", "run"], args=["model.quantize_base=true"]),
+                "spec.trainer.resourcesPerNode",
+                REMOVE,
+            ),
+            "spec.runtimeRef.name",
+            "torchtune-llama3.2-1b",
+        ),
+        T23,
+        put(runtime(T23), f"{NODE}.resources", {"limits": {"nvidia.com/gpu": "1", "cpu": "1"}}),
+    ),
+    "tune run without torch": (trainjob(T23, command=["tune", "run"]), T23, runtime(T23, policy={})),
+    "auto is passed on by 2.0": on_gaudi(T20),
+    "the runtime of 2.1 names the processes": on_gaudi(T21, 8),
+    "huge pages": same(
+        "spec.trainer.resourcesPerNode",
+        {h: {"hugepages-2Mi": "4Mi", "nvidia.com/gpu": "8"} for h in ("limits", "requests")},
+    ),
     "torchtune": (
         put(
             trainjob(T23, numNodes=1, command=["tune", "run"], args=["epochs=1"]),

@@ -66,7 +66,7 @@ def violations(
 def _qualified(name: str) -> bool:
     import re
 
-    return len(name) <= 317 and re.match(facts._QUALIFIED.removesuffix("$") + r"\Z", name) is not None
+    return len(name) <= 317 and re.match(facts.QUALIFIED_NAME.removesuffix("$") + r"\Z", name) is not None
 
 
 def _words(value: Any, keyword: str, node: Schema, path: Path) -> tuple[str, str]:
@@ -113,7 +113,7 @@ def _pattern(value: Any, node: Schema, path: Path) -> tuple[str, str]:
     pattern = node["pattern"]
     if _QUANTITY_MARK in pattern:
         return f"{show(value)} is not a quantity", "write it like 2, 500m or 16Gi"
-    if pattern == facts._LABEL_VALUE:
+    if pattern == facts.LABEL_VALUE:
         return (
             f"{show(value)} is not a valid label value",
             "use at most 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends",

@@ -174,13 +174,13 @@ def _compiled(kind: str, release: str) -> _Compiled:
 # What a CRD leaves to the API server: the metadata of an object
 # (kubernetes v1.34 staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go).
 _SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-_QUALIFIED: Final = (
+QUALIFIED_NAME: Final = (
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
     r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 )
-_LABEL_VALUE: Final = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
-_KEYED: Final = {"type": "object", "propertyNames": {"pattern": _QUALIFIED, "maxLength": 317}}
-_LABELS: Final = {**_KEYED, "additionalProperties": {"type": "string", "pattern": _LABEL_VALUE}}
+LABEL_VALUE: Final = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
+_KEYED: Final = {"type": "object", "propertyNames": {"pattern": QUALIFIED_NAME, "maxLength": 317}}
+_LABELS: Final = {**_KEYED, "additionalProperties": {"type": "string", "pattern": LABEL_VALUE}}
 _ANNOTATIONS: Final = {**_KEYED, "additionalProperties": {"type": "string"}}
 _METADATA: Final = {
     "type": "object",

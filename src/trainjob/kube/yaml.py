@@ -184,19 +184,23 @@ def _lines(text: str) -> Iterator[str]:
 def split_lines(lines: Iterator[str], file: str) -> Iterator[Document]:
     """`split` over an iterator of lines that keep their line ends."""
     buffer: list[str] = []
-    first, number, index, size, content = 1, 0, 0, 0, False
+    first, number, index, size = 1, 0, 0, 0
+    # A `---` with only comments after it is a document too: the next marker ends it.
+    opened = content = False
     for number, line in enumerate(lines, 1):
         if number == 1:
             line = line.removeprefix("\ufeff")
-        ends = content and bool(_MARKER.match(line))
+        marker = bool(_MARKER.match(line))
+        ends = marker and (content or opened)
         if ends and line.startswith("---"):
             yield Document(file, index, "".join(buffer), first)
             buffer, first, index, size, content = [], number, index + 1, 0, False
         buffer.append(line)
         if ends and line.startswith("..."):  # the last line of the document that it ends
             yield Document(file, index, "".join(buffer), first)
-            buffer, first, index, size, content = [], number + 1, index + 1, 0, False
+            buffer, first, index, size, opened, content = [], number + 1, index + 1, 0, False, False
             continue
+        opened = opened or (marker and line.startswith("---"))
         size += len(line)
         if size > MAX_DOCUMENT_BYTES:
             raise YamlError(

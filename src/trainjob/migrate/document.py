@@ -177,11 +177,11 @@ class _Work:
     def _list(self, found: list[Site]) -> tuple[str, ...]:
         """A List becomes a stream of its items, in order."""
         by_index = {s.path[1]: s for s in found if s.holder is Holder.LIST}
-        for site in found:
-            if site.holder is Holder.TEXT:
-                self._job_in_text(site, self.doc.data["kind"])
-            elif site.holder is not Holder.LIST:
-                self._unknown(site)
+        for other in found:
+            if other.holder is Holder.TEXT:
+                self._job_in_text(other, self.doc.data["kind"])
+            elif other.holder is not Holder.LIST:
+                self._unknown(other)
         parts: list[str] = []
         for i, item in enumerate(wrappers.listed(self.doc.data)):
             site = by_index.get(i)

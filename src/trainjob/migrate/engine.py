@@ -66,7 +66,7 @@ def migrate_text(
     if tally.nothing:
         findings.append(no_job(Location(file, 1, 1), migrated=tally.migrated))
     parts = [p for r in results for p in r.parts] if tally.has_output else []
-    jobs = tuple(j for r in results for j in r.jobs)
+    jobs = tuple(j for r in results for j in r.jobs) if tally.converted else ()
     return Migration(parts, tuple(findings), tally.converted, tally.refused, jobs)
 
 
@@ -75,17 +75,22 @@ class Tally:
     """Counts over the documents of one input, and whether the input gives output."""
 
     documents: int = 0
-    converted: int = 0
+    rewritten: int = 0
     refused: int = 0
     migrated: bool = False
     unreadable: bool = False
 
     def add(self, result: DocumentResult) -> None:
         self.documents += 1
-        self.converted += result.converted
+        self.rewritten += result.converted
         self.refused += result.refused
         self.migrated = self.migrated or "kind: TrainJob" in result.document.text
         self.unreadable = self.unreadable or any(f.unreadable for f in result.findings)
+
+    @property
+    def converted(self) -> int:
+        """Jobs that are converted in the output: none when the input cannot be read to its end."""
+        return 0 if self.unreadable else self.rewritten
 
     @property
     def nothing(self) -> bool:

@@ -22,7 +22,7 @@ from trainjob.migrate.rules import RULES
 from trainjob.targets import DEFAULT, Target
 from trainjob.v1.normalise import Normalised, normalise
 from trainjob.v1.pytorchjob import API_VERSION, PyTorchJob
-from trainjob.validate import check_trainjob
+from trainjob.validate import check_runtime, check_trainjob
 
 MANAGER: Final = "trainjob.dev/migrate"
 _ROLE: Final = re.compile(r"(?<=pytorchReplicaSpecs\.)\w+")
@@ -249,11 +249,14 @@ def _validate(job: PyTorchJob, built: emit.TrainJob, runtime: Runtime, target: T
     if "metadata" not in manifest or not {"name", "generateName"} & manifest["metadata"].keys():
         # Inside a template another object names the job later.
         manifest = {**manifest, "metadata": {"name": "template", **manifest.get("metadata", {})}}
-    for finding in check_trainjob(manifest, target, live):
+    found = [("TrainJob", f) for f in check_trainjob(manifest, target, live)]
+    if built.runtime is not None:
+        found += [("generated runtime", f) for f in check_runtime(built.runtime, target)]
+    for what, finding in found:
         if finding.severity is Severity.ERROR:
             path = finding.where.path if finding.where else ""
             yield Say(codes.INVALID_OUTPUT, job).error(
-                (), f"the TrainJob would be refused ({finding.code}): {finding.message} at {path}", finding.fix
+                (), f"the {what} would be refused ({finding.code}): {finding.message} at {path}", finding.fix
             )
 
 

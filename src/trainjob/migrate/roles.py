@@ -8,8 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from trainjob.kube.prune import prune
+from trainjob.kube.yaml import Path
 from trainjob.migrate.launch import shell_script
-from trainjob.v1.pytorchjob import CONTAINER, OPERATOR_ENV, OPERATOR_PET_ENV, PORT_NAME, Replica
+from trainjob.v1.pytorchjob import (
+    CONTAINER,
+    INIT_CONTAINER,
+    OPERATOR_ENV,
+    OPERATOR_PET_ENV,
+    PORT_NAME,
+    Replica,
+)
 
 # Lists whose order has no meaning are compared sorted; in these it has.
 _ORDERED: Final = frozenset({"command", "args", "initContainers"})
@@ -44,7 +52,7 @@ def canonical(replica: Replica) -> dict[str, Any]:
         for k, v in replica.pod.items()
         if k not in ("restartPolicy", "containers") and _POD_DEFAULTS.get(k, ...) != v
     }
-    pod["initContainers"] = [c for c in pod.get("initContainers", []) if c.get("name") != "init-pytorch"]
+    pod["initContainers"] = [c for c in pod.get("initContainers", []) if c.get("name") != INIT_CONTAINER]
     containers = []
     main = replica.main()
     for i, container in enumerate(replica.containers):
@@ -91,6 +99,54 @@ def differences(a: Replica, b: Replica) -> list[str]:
 
 def _unlike(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     return [k for k in sorted({*a, *b}) if a.get(k) != b.get(k)]
+
+
+def merged_ports(master: Replica, worker: Replica) -> list[Mapping[str, Any]] | None:
+    """The ports of both roles, or None where one pod template cannot say them.
+
+    A hostPort takes a port of the node, so it must be the same in both roles.
+    """
+    own, other = _ports(master), _ports(worker)
+    if [p for p in own if p.get("hostPort")] != [p for p in other if p.get("hostPort")]:
+        return None
+    out = list(own)
+    for port in other:
+        if port in out or port.get("name") == PORT_NAME:
+            continue
+        if _port_keys(port) & {key for p in out for key in _port_keys(p)}:
+            return None
+        out.append(port)
+    return out
+
+
+def _ports(replica: Replica) -> list[Mapping[str, Any]]:
+    index = replica.main()
+    return [] if index is None else list(replica.containers[index].get("ports") or ())
+
+
+def _port_keys(port: Mapping[str, Any]) -> set[tuple[Any, ...]]:
+    keys: set[tuple[Any, ...]] = {(port.get("containerPort"), port.get("protocol") or "TCP")}
+    return keys | {(port["name"],)} if port.get("name") else keys
+
+
+def overwritten(master: Replica, worker: Replica) -> list[tuple[Path, str]]:
+    """What only the Worker has and the v1 operator wrote or overwrote: (place, text)."""
+    out: list[tuple[Path, str]] = []
+    for i, container in enumerate(worker.pod.get("initContainers") or ()):
+        if container.get("name") == INIT_CONTAINER:
+            out.append(((*worker.pod_path, "initContainers", i), f"the init container {INIT_CONTAINER}"))
+    one, two = master.main(), worker.main()
+    if one is None or two is None:
+        return out
+    at = (*worker.pod_path, "containers", two)
+    known = {e.get("name") for e in master.containers[one].get("env") or ()}
+    for i, entry in enumerate(worker.containers[two].get("env") or ()):
+        if entry.get("name") in OPERATOR_ENV + OPERATOR_PET_ENV and entry["name"] not in known:
+            out.append(((*at, "env", i), f"the variable {entry['name']}"))
+    for i, port in enumerate(worker.containers[two].get("ports") or ()):
+        if port.get("name") == PORT_NAME and port not in _ports(master):
+            out.append(((*at, "ports", i), f"the port {PORT_NAME}"))
+    return out
 
 
 def rank_switch(

@@ -16,6 +16,7 @@ API_VERSION: Final = "kubeflow.org/v1"
 KIND: Final = "PyTorchJob"
 CONTAINER: Final = "pytorch"
 PORT_NAME: Final = "pytorchjob-port"
+INIT_CONTAINER: Final = "init-pytorch"
 DEFAULT_PORT: Final = 23456
 ROLES: Final = ("Master", "Worker")
 # Set by the operator in every container after the user's env, so a user's value never won.

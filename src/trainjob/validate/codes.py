@@ -52,7 +52,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("TJ527", "devices-dropped", _W, "accelerators of the runtime that resourcesPerNode takes away"),
     # The pods that come out, of a runtime alone or merged with a TrainJob
     Check("TJ530", "mount-without-volume", _E, "a volumeMount whose volume does not exist"),
-    Check("TJ531", "mount-path-twice", _E, "two volumes mounted at one path of a container"),
+    Check("TJ531", "mount-path-twice", _W, "two volumes at one path of a container, of which one is lost"),
     Check("TJ532", "no-image", _E, "a container without an image; the API server accepts that in a runtime"),
     Check("TJ533", "device-limit", _E, "a device requested without an equal limit"),
     Check("TJ534", "request-over-limit", _E, "a request that is larger than its limit"),

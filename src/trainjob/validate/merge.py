@@ -181,13 +181,16 @@ def launcher_is_node(runtime: Mapping[str, Any]) -> bool:
 
 def _pods(job: Job, trainer: Mapping[str, Any], runtime: Mapping[str, Any]) -> int:
     """Parallelism and completions of the Job (v2.3.0 pkg/runtime/framework/plugins/*)."""
-    ml = dig(runtime, "spec", "mlPolicy")
+    ml = mapping(dig(runtime, "spec", "mlPolicy"))
     asked = count(trainer.get("numNodes"))
     if policy(runtime) == "mpi" and job.name in (NODE, LAUNCHER):
         if job.name == NODE and asked is not None:
             return max(asked - 1, 1) if launcher_is_node(runtime) else asked
         if job.name == LAUNCHER:
-            return whole(dig(ml, "numNodes"), 1)
-    if job.step == TRAINER and isinstance(ml, Mapping):
-        return asked if asked is not None else whole(ml.get("numNodes"), 1)
-    return whole(job.spec.get("parallelism"), 1)
+            return whole(ml.get("numNodes"), 1)
+    parallelism = whole(job.spec.get("parallelism"), 1)
+    if job.step != TRAINER:
+        return parallelism
+    if asked is not None:
+        return asked
+    return whole(ml.get("numNodes"), 1) if dig(runtime, "spec", "mlPolicy") is not None else parallelism

@@ -1,7 +1,9 @@
 """Checks of what a TrainJob patches: names that exist, and what a patch may say.
 
-kubeflow/trainer pkg/runtime/framework/plugins/jobset/jobset.go: v2.0.1 and v2.1.0 :108-180,
-v2.3.0 :91-251. The quoted texts are those of the version in question.
+kubeflow/trainer pkg/runtime/framework/plugins/jobset/jobset.go (v2.0.1 to v2.3.0). The webhook
+looks for unknown names too, but in the runtime after the patches are merged into it, where every
+container of a patch exists (in 2.3 every job too): it lets them pass, and the Job without image or
+without containers is refused later. These checks look into the runtime itself.
 """
 
 from __future__ import annotations
@@ -47,14 +49,12 @@ def check_patch_names(case: Case) -> Iterator[Finding]:
     if case.runtime is None:
         return
     by_name = {job.name: job for job in case.jobs}
-    what = "replicated job" if case.target.patches == "runtimePatches" else "targetJob"
     for patch in case.patches:
         job = by_name.get(patch.job)
         if job is None:
             yield case.find(
-                "TJ542", patch.job_path,
-                f'must not have {what} that doesn\'t exist in the runtime job template: "{patch.job}"',
-                f"the runtime has: {', '.join(by_name) or 'no job'}",
+                "TJ542", patch.job_path, f'the runtime has no job "{patch.job}"',
+                f"it has: {', '.join(by_name) or 'no job at all'}",
             )  # fmt: skip
         else:
             yield from _containers(case, patch, job)
@@ -63,22 +63,18 @@ def check_patch_names(case: Case) -> Iterator[Finding]:
 def _containers(case: Case, patch: PodPatch, job: Job) -> Iterator[Finding]:
     regular, init = job.containers(), job.containers("initContainers")
     for field, mine, other in (("containers", regular, init), ("initContainers", init, regular)):
+        kind = "container" if field == "containers" else "init container"
         for index, container in entries(patch.pod, field):
             name = text(container.get("name"))
             path = (*patch.pod_path, field, index, "name")
             if name not in mine and name in other:
                 right = "containers" if field == "initContainers" else "initContainers"
-                yield case.find(
-                    "TJ544", path, f'"{name}" is in {right} of the runtime: this adds one without image',
-                    f"move the entry to {right}",
-                )  # fmt: skip
+                told = f'"{name}" is in {right} of the runtime: this adds a {kind} without image'
+                yield case.find("TJ544", path, told, f"move the entry to {right}")
             elif name not in mine:
-                what = "container" if field == "containers" else "initContainer"
-                known = ", ".join(sorted(mine)) or "none"
                 yield case.find(
-                    "TJ543", path,
-                    f'must not have {what} that doesn\'t exist in the runtime job {job.name}: "{name}"',
-                    f"a patch cannot add containers; the runtime has: {known}",
+                    "TJ543", path, f'job {job.name} of the runtime has no {kind} "{name}"',
+                    f"a patch cannot add one; there is: {', '.join(sorted(mine)) or 'none'}",
                 )  # fmt: skip
 
 

@@ -84,7 +84,7 @@ def _mounts(container: Mapping[str, Any], where: Path, volumes: frozenset[str]) 
         if at and at in paths:
             yield Problem(
                 "TJ531", (name, at), (*place, "mountPath"),
-                f'container "{name}" mounts both "{paths[at]}" and "{volume}" at {at}',
+                f'container "{name}" mounts both "{paths[at]}" and "{volume}" at {at}: only one is kept',
             )  # fmt: skip
         paths.setdefault(at, volume)
 

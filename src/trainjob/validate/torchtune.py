@@ -36,6 +36,9 @@ def check_torchtune(case: Case) -> Iterator[Finding]:
     name = runtime_ref(case.obj)[2]
     model = _model(name)
     nodes = count(case.trainer.get("numNodes"))
+    if nodes is None and case.target.torch_nproc_in_runtime:
+        told = f"numNodes is missing: the webhook of Trainer {case.target} crashes on such a job"
+        yield case.find("TJ523", (*_TRAINER, "numNodes"), told, "set numNodes")
     nodes = 1 if nodes is None else nodes
     ref: Path = ("spec", "runtimeRef", "name")
     models = _MODELS if since(case.target, "2.1") else _MODELS_20

@@ -129,7 +129,7 @@ def check_numbers(case: Case) -> Iterator[Finding]:
     if isinstance(processes, str) and case.target.torch_nproc_in_runtime:
         if case.policy == "mpi":
             yield case.find("TJ517", path, "must have an int value for MPI TrainJob")
-        elif processes not in ("auto", "cpu", "gpu"):
+        elif processes not in ("auto", "cpu", "gpu") and (case.runtime is None or case.policy == "torch"):
             yield case.find("TJ517", path, f'must have an int value or [auto cpu gpu], not "{processes}"')
     elif (number := count(processes)) is not None and number < 1:
         what = f"must be greater than or equal to 1, not {number}"

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from tests.migrate.acceptance.effective import COMPLETION_INDEX, GLOBAL_INDEX, Role, roles
 from tests.migrate.acceptance.inputs import (
     ROOT,
@@ -27,7 +28,6 @@ from tests.migrate.acceptance.inputs import (
     v1_jobs,
     walk,
 )
-
 from trainjob.migrate import migrate_text
 
 TRAINER = "trainer.kubeflow.org/v1alpha1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.migrate.acceptance.inputs import env_map, v1_job
 from tests.migrate.acceptance.oracle import ISTIO, Case, case, result
 

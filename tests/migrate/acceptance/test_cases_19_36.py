@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from tests.migrate.acceptance.effective import execute
 from tests.migrate.acceptance.inputs import SHIM, env_map, quantity, v1_job, v1_jobs
 from tests.migrate.acceptance.oracle import ISTIO, Case, case, cases, edited, result

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.migrate.acceptance.effective import COMPLETION_INDEX, execute
 from tests.migrate.acceptance.inputs import env_map, quantity, v1_job, v1_jobs
 from tests.migrate.acceptance.oracle import ISTIO, Case, case, cases, edited, result

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from tests.migrate.acceptance.inputs import (
     ALL,
     CONVERTING,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from tests.migrate.acceptance.inputs import CONVERTING, SHIM, V1Role, env_map, prune
 from tests.migrate.acceptance.oracle import Case, cases
 

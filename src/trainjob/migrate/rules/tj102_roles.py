@@ -9,10 +9,11 @@ Why it matters: a TrainJob has one pod template; taking the Master's alone chang
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from trainjob.findings import Finding
-from trainjob.migrate.roles import differences, rank_switch
+from trainjob.migrate.roles import differences, merged_ports, overwritten, rank_switch
 from trainjob.migrate.rule import Draft, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob, Replica
 
@@ -29,7 +30,8 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
     program = unlike & _PROGRAM
     rest = unlike - _PROGRAM
     both_commands = master.main.get("command") and worker.main.get("command")
-    if rest <= _HARMLESS and (not program or both_commands):
+    ports = merged_ports(master.replica, worker.replica)
+    if rest <= _HARMLESS and (not program or both_commands) and ports is not None:
         if rest & {"metadata.labels", "metadata.annotations"}:
             yield say.warning(
                 (*worker.replica.path, "template", "metadata"),
@@ -49,7 +51,11 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
                 "the image needs a POSIX shell as `sh`" if command[:2] == ["sh", "-c"] else "",
             )
             master.replica = _with_program(master.replica, master.index, command, args)
+        for place, text in overwritten(master.replica, worker.replica):
+            yield say.note(place, f"{text} of the Worker is left out: the v1 operator wrote it")
         master.replica = _with_metadata(master.replica, worker.replica)
+        if ports:
+            master.replica = _with_container(master.replica, master.index, {**master.main, "ports": ports})
         master.pods += worker.pods
         draft.roles = [master]
         return
@@ -69,11 +75,15 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
 
 
 def _with_program(replica: Replica, index: int, command: list[str], args: list[str] | None) -> Replica:
-    containers = [dict(c) for c in replica.containers]
-    containers[index]["command"] = command
-    containers[index].pop("args", None)
+    container = {**replica.containers[index], "command": command}
+    container.pop("args", None)
     if args:
-        containers[index]["args"] = args
+        container["args"] = args
+    return _with_container(replica, index, container)
+
+
+def _with_container(replica: Replica, index: int, container: Mapping[str, Any]) -> Replica:
+    containers = [container if i == index else c for i, c in enumerate(replica.containers)]
     pod = {**replica.pod, "containers": containers}
     data = {**replica.data, "template": {**replica.template, "spec": pod}}
     return dataclasses.replace(replica, data=data)

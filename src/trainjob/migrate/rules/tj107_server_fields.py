@@ -27,6 +27,13 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:  # noqa: ARG001
     if written or status:
         names = ", ".join([*(f"metadata.{f}" for f in written), *(["status"] if status else [])])
         yield say.note(("metadata",), f"a dump of a live object: {names} left out")
+    for field in ("ownerReferences", "finalizers"):
+        if job.metadata.get(field):
+            yield say.warning(
+                ("metadata", field),
+                f"metadata.{field} is left out: it binds the v1 object, by uid or by its controller",
+                "let the owner create the TrainJob, or set the field again",
+            )
     conditions = _true_conditions(status or {})
     for done in ("Succeeded", "Failed"):
         if done in conditions:
@@ -42,13 +49,6 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:  # noqa: ARG001
             "the v1 job is still running: applying the TrainJob trains twice at the same time",
             "let it finish, or suspend it with spec.runPolicy.suspend",
         )
-    for field in ("ownerReferences", "finalizers"):
-        if job.metadata.get(field):
-            yield say.warning(
-                ("metadata", field),
-                f"metadata.{field} is left out: it binds the v1 object, by uid or by its controller",
-                "let the owner create the TrainJob, or set the field again",
-            )
 
 
 def _true_conditions(status: Mapping[str, Any]) -> set[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from trainjob.findings import Finding
 from trainjob.migrate.rule import POD, Claim, Draft, Outcome, Rule, Say
-from trainjob.v1.pytorchjob import PyTorchJob
+from trainjob.v1.pytorchjob import INIT_CONTAINER, PyTorchJob
 
 
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
@@ -19,8 +19,8 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
     for role in draft.roles:
         for i, container in enumerate(role.pod.get("initContainers") or ()):
             at = role.at("initContainers", i)
-            if container.get("name") == "init-pytorch":
-                yield say.note(at, "init-pytorch is left out: the v1 operator added it")
+            if container.get("name") == INIT_CONTAINER:
+                yield say.note(at, f"{INIT_CONTAINER} is left out: the v1 operator added it")
                 continue
             role.init_containers.append(dict(container))
             yield say.note(

@@ -1,0 +1,206 @@
+"""The controllers on the cluster: Trainer with JobSet, Kueue, the v1 Training Operator."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from . import kind, manifests
+from .context import Context
+from .images import Source
+from .problems import ClusterError
+from .shell import tail
+from .versions import KUEUE_MANAGER, OPERATOR_MANAGER, Manager, Trainer
+
+# What is installed is written down in the cluster itself, so that it is gone when the cluster is.
+_RECORD: Final = "trainjob-cluster"
+_READY_SECONDS: Final = 300
+_NAMESPACE: Final = "default"
+_POD: Final[dict[str, Any]] = {"containers": [{"name": "probe", "image": "probe:1"}], "restartPolicy": "Never"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing to install: its managers, how its manifests are made, and a probe for its webhook."""
+
+    name: str
+    managers: tuple[Manager, ...]
+    render: Callable[[Context, Path], str]
+    probes: tuple[dict[str, Any], ...]
+    # Of everything that the manifests are made from.
+    recipe: str
+
+
+def parts(trainer: Trainer) -> list[Part]:
+    """The stack with this Trainer."""
+    overlay = hashlib.sha256(Path(manifests.__file__).read_bytes()).hexdigest()[:12]
+    jobset = trainer.jobset_manager
+    return [
+        Part(
+            "trainer",
+            (trainer.manager, jobset),
+            lambda ctx, kubectl: manifests.trainer(ctx, kubectl, trainer.manager, jobset),
+            (_PROBE_RUNTIME, _PROBE_JOBSET),
+            f"{trainer.module.at} {trainer.jobset.at} {overlay}",
+        ),
+        Part(
+            "training-operator",
+            (OPERATOR_MANAGER,),
+            lambda ctx, kubectl: manifests.operator(ctx, kubectl, OPERATOR_MANAGER),
+            (_PROBE_PYTORCHJOB,),
+            f"{OPERATOR_MANAGER.program.module.at} {overlay}",
+        ),
+        # Last: it has a say in every Deployment, and until it is ready none gets through.
+        Part(
+            "kueue",
+            (KUEUE_MANAGER,),
+            lambda ctx, kubectl: manifests.kueue(ctx, kubectl, KUEUE_MANAGER),
+            (_PROBE_QUEUE,),
+            f"{KUEUE_MANAGER.program.module.at} {overlay}",
+        ),
+    ]
+
+
+def install(ctx: Context, source: Source, kubectl: Path, trainer: Trainer) -> None:
+    """Installs what is missing or changed, then waits until every webhook answers."""
+    stack = parts(trainer)
+    installed = record(ctx, kubectl)
+    todo = [part for part in stack if installed.get(part.name) != part.recipe]
+    if todo:
+        with ctx.progress.step("images of the managers"):
+            for image in source.managers([manager for part in todo for manager in part.managers]):
+                kind.load(ctx, image)
+        for part in todo:
+            with ctx.progress.step(f"install {part.name}"):
+                _apply(ctx, kubectl, part)
+        _write_record(ctx, kubectl, {**installed, **{part.name: part.recipe for part in todo}})
+    with ctx.progress.step("managers ready"):
+        wait(ctx, kubectl, trainer)
+
+
+def wait(ctx: Context, kubectl: Path, trainer: Trainer) -> None:
+    """Waits until every manager is available and its webhook answers."""
+    deadline = time.monotonic() + _READY_SECONDS
+    for part in parts(trainer):
+        for manager in part.managers:
+            _until(ctx, deadline, manager, lambda manager=manager: _available(ctx, kubectl, manager), kubectl)  # type: ignore[misc]
+        for probe in part.probes:
+            _until(ctx, deadline, part.managers[0], lambda probe=probe: _answers(ctx, kubectl, probe), kubectl)  # type: ignore[misc]
+
+
+def record(ctx: Context, kubectl: Path) -> dict[str, str]:
+    """Part -> recipe of what was installed."""
+    got = ctx.sh.run(
+        kubectl, "get", "configmap", _RECORD, "--namespace=kube-system", "--ignore-not-found", "--output=json",
+        timeout=30,
+    ).out  # fmt: skip
+    data: dict[str, str] = json.loads(got).get("data", {}) if got.strip() else {}
+    return data
+
+
+def webhook_answered(printed: str) -> bool:
+    """Whether a dry run was answered by the webhook, be it with a refusal, and not by its absence."""
+    signs = ("failed calling webhook", "connection refused", "no endpoints available", "no matches for kind", "x509")
+    return not any(sign in printed for sign in (*signs, "service unavailable", "i/o timeout", "Unable to connect"))
+
+
+def _apply(ctx: Context, kubectl: Path, part: Part) -> None:
+    rendered = part.render(ctx, kubectl)
+    (ctx.folder / f"{part.name}.yaml").write_text(rendered)
+    deadline = time.monotonic() + 120
+    while True:
+        command = (kubectl, "apply", "--server-side", "--force-conflicts", "--filename=-")
+        applied = ctx.sh.run(*command, stdin=rendered, timeout=180, check=False)
+        if applied.ok:
+            return
+        # A new kind is served a moment after its definition was accepted, a webhook when its manager is ready.
+        if time.monotonic() > deadline or webhook_answered(applied.err):
+            raise ClusterError(
+                f"cannot install {part.name}", f"see {ctx.folder / part.name}.yaml and {ctx.sh.log}", tail(applied.err)
+            )
+        time.sleep(2)
+
+
+def _write_record(ctx: Context, kubectl: Path, recipes: dict[str, str]) -> None:
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": _RECORD, "namespace": "kube-system"},
+        "data": recipes,
+    }
+    ctx.sh.run(kubectl, "apply", "--server-side", "--force-conflicts", "--filename=-", stdin=json.dumps(config))
+
+
+def _until(ctx: Context, deadline: float, manager: Manager, ready: Callable[[], bool], kubectl: Path) -> None:
+    while not ready():
+        if time.monotonic() > deadline:
+            raise ClusterError(
+                f"{manager.deployment} is not ready after {_READY_SECONDS} s",
+                "run the same command again if the machine is busy; else the lines above tell why",
+                _why(ctx, kubectl, manager),
+            )
+        time.sleep(1)
+
+
+def _available(ctx: Context, kubectl: Path, manager: Manager) -> bool:
+    got = ctx.sh.run(
+        kubectl, "get", "deployment", manager.deployment, f"--namespace={manager.namespace}", "--output=json",
+        timeout=20, check=False,
+    )  # fmt: skip
+    if not got.ok:
+        return False
+    deployment = json.loads(got.out)
+    status = deployment.get("status", {})
+    return bool(
+        status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
+        and status.get("updatedReplicas", 0) >= 1
+        and status.get("availableReplicas", 0) >= 1
+    )
+
+
+def _answers(ctx: Context, kubectl: Path, probe: dict[str, Any]) -> bool:
+    asked = ctx.sh.run(
+        kubectl, "create", "--dry-run=server", "--filename=-", stdin=json.dumps(probe), timeout=30, check=False
+    )
+    return webhook_answered(asked.err)
+
+
+def _why(ctx: Context, kubectl: Path, manager: Manager) -> str:
+    """Events, pods and the manager's last words, in that order, short."""
+    space = f"--namespace={manager.namespace}"
+    events = ctx.sh.run(kubectl, "get", "events", space, "--sort-by=.lastTimestamp", check=False).out
+    pods = ctx.sh.run(kubectl, "get", "pods", space, check=False).out
+    logs = ctx.sh.run(kubectl, "logs", space, f"deployment/{manager.deployment}", "--tail=8", check=False)
+    return "\n".join([tail(events, 8), pods.strip(), tail(logs.out or logs.err, 8)])
+
+
+def _probe(api: str, what: str, spec: dict[str, Any], namespaced: bool = True) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": "trainjob-cluster-probe"}
+    if namespaced:
+        metadata["namespace"] = _NAMESPACE
+    return {"apiVersion": api, "kind": what, "metadata": metadata, "spec": spec}
+
+
+_REPLICATED_JOB: Final[dict[str, Any]] = {"name": "node", "template": {"spec": {"template": {"spec": _POD}}}}
+_PROBE_JOBSET: Final = _probe("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [_REPLICATED_JOB]})
+_PROBE_RUNTIME: Final = _probe(
+    "trainer.kubeflow.org/v1alpha1",
+    "ClusterTrainingRuntime",
+    {"template": {"spec": {"replicatedJobs": [_REPLICATED_JOB]}}},
+    namespaced=False,
+)
+_PROBE_QUEUE: Final = _probe("kueue.x-k8s.io/v1beta2", "ClusterQueue", {"namespaceSelector": {}}, namespaced=False)
+_PROBE_PYTORCHJOB: Final = _probe(
+    "kubeflow.org/v1",
+    "PyTorchJob",
+    {
+        "pytorchReplicaSpecs": {
+            "Master": {"replicas": 1, "template": {"spec": {"containers": [{"name": "pytorch", "image": "probe:1"}]}}}
+        }
+    },
+)

@@ -1,0 +1,166 @@
+"""Brings a cluster up, or back, or down: the order of things."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from . import container, engine, images, kind, stack, trainimage
+from .context import Context
+from .host import require_disk
+from .problems import ClusterError
+from .versions import KUBERNETES, Trainer
+
+_DOCKER_DATA: Final = Path("/var/lib/docker")
+
+
+def up(ctx: Context, wanted: str, trainer: Trainer, workers: int, gpus: int, api_port: int) -> None:
+    """Makes the cluster ready. What is there and right stays; a second call does nothing but look."""
+    fresh = not ctx.state
+    if fresh or not _is_made(ctx):
+        require_disk(ctx.home)
+        require_disk(_DOCKER_DATA)
+    started = engine.ensure(ctx)
+    try:
+        engine.require_capable(ctx)
+        _refuse_foreign(ctx)
+        _refuse_other(ctx, trainer)
+        container.clear_left_overs(ctx)
+        source = images.choose(ctx, wanted)
+        kubectl = source.kubectl()
+        if _is_made(ctx):
+            if any(not node.running for node in kind.nodes(ctx)):
+                with ctx.progress.step("start the nodes again"):
+                    kind.start(ctx)
+        else:
+            _create(ctx, source, trainer, workers, api_port)
+        if not ctx.kubeconfig.is_file():
+            kind.write_kubeconfig(ctx)
+        with ctx.progress.step("nodes ready"):
+            if not source.own_network:
+                kind.connect(ctx, kubectl)
+            kind.wait_ready(ctx, kubectl)
+            kind.fake_gpus(ctx, kubectl, gpus)
+        _note_made(ctx)
+        stack.install(ctx, source, kubectl, trainer)
+    except BaseException:
+        # What this call started it stops, so that no process is left; the next call goes on from here.
+        if started:
+            _stop_all(ctx)
+        raise
+
+
+def down(ctx: Context) -> bool:
+    """Deletes the cluster, and stops the engine if this harness started it. False when there was none."""
+    if not engine.running(ctx):
+        if not ctx.state:
+            return False
+        # The containers of a stopped engine can only be deleted by it.
+        engine.ensure(ctx)
+    _refuse_foreign(ctx)
+    there = bool(kind.nodes(ctx)) or bool(ctx.state)
+    if kind.nodes(ctx):
+        with ctx.progress.step("delete the cluster"):
+            kind.delete(ctx)
+    for name in ("cluster.json", "kubeconfig", "kind.json"):
+        (ctx.folder / name).unlink(missing_ok=True)
+    engine.stop_if_ours(ctx)
+    return there
+
+
+def load(ctx: Context, wanted: list[str]) -> None:
+    """Puts images into the nodes; without a name, the training image, made if need be."""
+    _require_up(ctx)
+    source = images.choose(ctx, "auto")
+    for image in wanted or [trainimage.ensure(ctx, source)]:
+        if not container.has(ctx, image):
+            raise ClusterError(f"docker has no image {image}", f"build it, or pull it: `docker pull {image}`")
+        with ctx.progress.step(f"load {image}"):
+            if not kind.load(ctx, image):
+                ctx.progress.say("the nodes have it already")
+
+
+def status(ctx: Context) -> dict[str, Any]:
+    """What there is, as one JSON object. `ready` tells whether everything is."""
+    facts: dict[str, Any] = {"name": ctx.name, "engine": engine.running(ctx), "ready": False, **ctx.state}
+    if not facts["engine"] or not ctx.state:
+        return facts
+    found = kind.nodes(ctx)
+    facts["nodes"] = {node.name: "running" if node.running else "stopped" for node in found}
+    if not found or any(not node.running for node in found):
+        return facts
+    kubectl = images.choose(ctx, "auto").kubectl()
+    pods = ctx.sh.run(kubectl, "get", "pods", "--all-namespaces", "--output=json", check=False, timeout=30)
+    facts["pods_not_ready"] = not_ready(json.loads(pods.out)) if pods.ok else ["the API server does not answer"]
+    facts["installed"] = {
+        name: recipe.rpartition(" ")[0] for name, recipe in stack.record(ctx, kubectl).items()
+    } if pods.ok else {}  # fmt: skip
+    usage = ctx.sh.run("docker", "stats", "--no-stream", "--format", "{{.MemUsage}}", *facts["nodes"], check=False)
+    facts["memory"] = [line.split(" / ")[0] for line in usage.out.splitlines()]
+    facts["kubeconfig"] = str(ctx.kubeconfig)
+    facts["ready"] = bool(facts["installed"]) and not facts["pods_not_ready"]
+    return facts
+
+
+def not_ready(pods: dict[str, Any]) -> list[str]:
+    """Names of the pods that should run and do not."""
+    names = []
+    for pod in pods["items"]:
+        conditions = pod.get("status", {}).get("conditions", [])
+        done = pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
+        if not done and not any(c["type"] == "Ready" and c["status"] == "True" for c in conditions):
+            names.append(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+    return names
+
+
+def _create(ctx: Context, source: images.Source, trainer: Trainer, workers: int, api_port: int) -> None:
+    if kind.nodes(ctx):
+        with ctx.progress.step("remove a half-created cluster"):
+            kind.delete(ctx)
+    image = source.node_image()
+    ctx.note(phase="creating", source=source.name, trainer=trainer.version, kubernetes=KUBERNETES, node_image=image)
+    with ctx.progress.step("create the cluster"):
+        kind.create(ctx, image, source.own_network, workers, api_port)
+
+
+def _note_made(ctx: Context) -> None:
+    if ctx.state.get("phase") != "made":
+        ctx.note(phase="made")
+
+
+def _is_made(ctx: Context) -> bool:
+    return ctx.state.get("phase") == "made" and bool(engine.running(ctx) and kind.nodes(ctx))
+
+
+def _refuse_foreign(ctx: Context) -> None:
+    if not ctx.state and kind.nodes(ctx):
+        raise ClusterError(
+            f"there is a kind cluster {ctx.name!r} that was not made from this work folder ({ctx.home})",
+            f"choose another --name, or delete that one: kind delete cluster --name {ctx.name}",
+        )
+
+
+def _refuse_other(ctx: Context, trainer: Trainer) -> None:
+    made_with = ctx.state.get("trainer")
+    if _is_made(ctx) and made_with != trainer.version:
+        raise ClusterError(
+            f"the cluster {ctx.name!r} has Trainer {made_with}, not {trainer.version}",
+            f"choose another --name for Trainer {trainer.version}, or run `down` first",
+        )
+
+
+def _require_up(ctx: Context) -> None:
+    if not ctx.state or not _is_made(ctx) or any(not node.running for node in kind.nodes(ctx)):
+        raise not_up(ctx)
+
+
+def not_up(ctx: Context) -> ClusterError:
+    """The error of a command that needs a cluster."""
+    return ClusterError(f"the cluster {ctx.name!r} is not up", f"run: python -m tests.cluster up --name {ctx.name}")
+
+
+def _stop_all(ctx: Context) -> None:
+    for node in kind.nodes(ctx):
+        ctx.sh.run("docker", "stop", "--time", "5", node.name, check=False)
+    engine.stop_if_ours(ctx)

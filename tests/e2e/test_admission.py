@@ -1,0 +1,94 @@
+"""The real API server and webhooks against what the project writes, and against what is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.kube import Kubectl
+from trainjob import kustomize
+from trainjob.kube.yaml import dump_all, load
+from trainjob.migrate import migrate_text
+from trainjob.targets import Target, target
+
+ROOT = Path(__file__).parents[2]
+CASES = sorted((ROOT / "migration" / "cases").glob("*/before.*"))
+TRAINER = {"TrainJob", "TrainingRuntime", "ClusterTrainingRuntime"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed(cluster: Kubectl) -> None:
+    overlay = "prod-multi-node"
+    cluster.run(
+        "apply", "--server-side", "--force-conflicts", "-f", "-",
+        stdin=kustomize.build(ROOT / "overlays" / overlay).decode(),
+    )  # fmt: skip
+
+
+def submit(kubectl: Kubectl, text: str) -> str:
+    """Dry-run of a stream in the test's namespace; generated runtimes are created for their jobs."""
+    said = ""
+    for doc in load(text):
+        data = doc.data
+        if data is None or data.get("kind") not in TRAINER:
+            continue
+        data["metadata"] = {**data["metadata"], "namespace": kubectl.namespace}
+        if data["kind"] == "ClusterTrainingRuntime":
+            del data["metadata"]["namespace"]
+        one = dump_all([data])
+        said += kubectl.dry_run(one)
+        if data["kind"] == "TrainingRuntime" and not said:
+            kubectl.apply(one)
+    return said
+
+
+@pytest.mark.ci
+def test_every_migrated_case_is_accepted(kubectl: Kubectl, seen: Callable[[str], None]) -> None:
+    """Each migration case that converts passes a server dry-run with strict validation and webhooks."""
+    refused, count = {}, 0
+    for case in CASES:
+        result = migrate_text(case.read_bytes(), file=case.name, target=_running(kubectl))
+        if not any(job.manifest.get("metadata", {}).get("name") for job in result.jobs):
+            continue
+        count += 1
+        said = submit(kubectl, dump_all([o for job in result.jobs for o in job.objects()]))
+        if said:
+            refused[case.parent.name] = said
+    assert refused == {}
+    assert count >= 38
+    seen(f"{count} cases accepted")
+
+
+@pytest.mark.ci
+def test_every_runtime_and_template_is_accepted(kubectl: Kubectl, seen: Callable[[str], None]) -> None:
+    """Each file of runtimes/ and trainjobs/ passes a server dry-run."""
+    files = [f for f in sorted((ROOT / "runtimes").rglob("*.yaml")) if f.name != "kustomization.yaml"]
+    files += sorted((ROOT / "trainjobs").glob("*/*.yaml"))
+    refused = {}
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        for doc in load(text):
+            if doc.data["kind"] == "ClusterTrainingRuntime":
+                doc.data["metadata"]["name"] += "-copy"
+                said = kubectl.dry_run(dump_all([doc.data]))
+            else:
+                said = submit(kubectl, dump_all([doc.data]))
+            if said:
+                refused[file.name] = said
+    assert refused == {}
+    seen(f"{len(files)} files accepted")
+
+
+def _running(kubectl: Kubectl) -> Target:
+    """The target of the Trainer that runs, from the image of its manager."""
+    deployments = kubectl.run(
+        "get",
+        "deployments",
+        "-A",
+        "-o",
+        "jsonpath={range .items[*]}{.spec.template.spec.containers[0].image}{'\\n'}{end}",
+    )
+    image = next(line for line in deployments.splitlines() if "trainer-controller-manager" in line)
+    return target(".".join(image.rsplit(":v", 1)[1].split(".")[:2]))
