@@ -184,6 +184,11 @@ def _clear_stale() -> None:
             Path(socket).unlink(missing_ok=True)
 
 
+def data_folder(ctx: Context) -> Path:
+    """Where the engine keeps its images. Of one that runs in a virtual machine: the nearest folder here."""
+    return Path(ctx.sh.run("docker", "info", "--format", "{{.DockerRootDir}}").out.strip() or "/")
+
+
 def _runtime_of(ctx: Context) -> str:
     return ctx.sh.run("docker", "info", "--format", "{{.DefaultRuntime}}", check=False).out.strip()
 

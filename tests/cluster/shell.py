@@ -172,7 +172,8 @@ def _open(command: list[str], stdin: int | IO[str] | None, env: Mapping[str, str
 
 def _read(process: subprocess.Popen[str]) -> str:
     assert process.stderr is not None
-    return process.stderr.read()
+    with process.stderr:
+        return process.stderr.read()
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

@@ -24,7 +24,7 @@ _PACKAGES: Final = ("python3", "python3-venv", "libgomp1", "procps", "iproute2")
 # torch loads these at import, GPU or not.
 _LIBRARIES: Final = (
     "cublas", "cublasLt", "cufft", "nccl", "cusparse", "cusparseLt", "cusolver", "nvJitLink", "nvrtc",
-    "nvrtc-builtins", "nvshmem_host", "cupti", "cufile", "cudart", "cudnn",
+    "nvrtc-builtins", "nvshmem_host", "cupti", "cufile", "cudart", "cudnn", "curand",
 )  # fmt: skip
 # bin/torch_shm_manager has to stay: `import torch` fails without it.
 _PRUNE: Final = """

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from . import container, engine, images, kind, stack, trainimage
 from .context import Context
@@ -12,15 +11,9 @@ from .host import require_disk
 from .problems import ClusterError
 from .versions import KUBERNETES, Trainer
 
-_DOCKER_DATA: Final = Path("/var/lib/docker")
-
 
 def up(ctx: Context, wanted: str, trainer: Trainer, workers: int, gpus: int, api_port: int) -> None:
     """Makes the cluster ready. What is there and right stays; a second call does nothing but look."""
-    fresh = not ctx.state
-    if fresh or not _is_made(ctx):
-        require_disk(ctx.home)
-        require_disk(_DOCKER_DATA)
     started = engine.ensure(ctx)
     try:
         engine.require_capable(ctx)
@@ -118,6 +111,8 @@ def _create(ctx: Context, source: images.Source, trainer: Trainer, workers: int,
     if kind.nodes(ctx):
         with ctx.progress.step("remove a half-created cluster"):
             kind.delete(ctx)
+    require_disk(ctx.home)
+    require_disk(engine.data_folder(ctx))
     image = source.node_image()
     ctx.note(phase="creating", source=source.name, trainer=trainer.version, kubernetes=KUBERNETES, node_image=image)
     with ctx.progress.step("create the cluster"):

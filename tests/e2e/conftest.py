@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,13 +23,23 @@ ROWS: list[evidence.Row] = []
 _SEEN: dict[str, str] = {}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-evidence", action="store_true", help="write docs/evidence.md at the end")
+
+
+def kubectl_of(context: Context) -> str:
+    """The kubectl that the harness brought, else the machine's own."""
+    brought = sorted(context.home.glob("bin/kubectl@*/kubectl"))
+    return str(brought[-1]) if brought else shutil.which("kubectl") or "kubectl"
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Kubectl:
     """kubectl for the test cluster. Fails, never skips, when there is none."""
     context = Context(os.environ.get("CLUSTER", "trainjob"))
     if not context.kubeconfig.exists():
         pytest.fail(f"there is no cluster {context.name!r}; `make cluster` brings it up", pytrace=False)
-    kubectl = Kubectl("kubectl", context.kubeconfig)
+    kubectl = Kubectl(kubectl_of(context), context.kubeconfig)
     answer = kubectl.run("get", "nodes", check=False)
     if " Ready" not in answer:
         pytest.fail(f"the cluster {context.name!r} does not answer; run `make cluster`\n{answer}", pytrace=False)

@@ -49,7 +49,7 @@ def test_every_migrated_case_is_accepted(kubectl: Kubectl, seen: Callable[[str],
     """Each migration case that converts passes a server dry-run with strict validation and webhooks."""
     refused, count = {}, 0
     for case in CASES:
-        result = migrate_text(case.read_bytes(), file=case.name, target=_running(kubectl))
+        result = migrate_text(case.read_bytes(), file=case.name, target=running_target(kubectl))
         if not any(job.manifest.get("metadata", {}).get("name") for job in result.jobs):
             continue
         count += 1
@@ -81,7 +81,7 @@ def test_every_runtime_and_template_is_accepted(kubectl: Kubectl, seen: Callable
     seen(f"{len(files)} files accepted")
 
 
-def _running(kubectl: Kubectl) -> Target:
+def running_target(kubectl: Kubectl) -> Target:
     """The target of the Trainer that runs, from the image of its manager."""
     deployments = kubectl.run(
         "get",

@@ -46,9 +46,11 @@ _Dumper.add_representer(list, _represent_list)
 
 def dump(data: Mapping[str, Any] | list[Any]) -> str:
     """One object as canonical YAML: key order as given, no anchors, a line end at the end."""
-    return str(
+    text = str(
         yaml.dump(data, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=2**20, allow_unicode=True)
     )
+    # libyaml ends a document with `...` when its last text ends with empty lines.
+    return text[:-4] if text.endswith("\n...\n") else text
 
 
 def dump_all(objects: list[Mapping[str, Any]]) -> str:
