@@ -69,5 +69,23 @@ build: setup ## sdist and wheel in dist/, and the packaging tests
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/python -m pytest -m packaging tests/packaging
 
+.PHONY: cluster cluster-down e2e e2e-all
+CLUSTER ?= trainjob
+TRAINER ?= 2.3.0
+export CLUSTER
+
+cluster: setup ## a real kind cluster with Trainer, JobSet, Kueue and the v1 operator (CLUSTER=name TRAINER=2.3.0)
+	$(BIN)/python -m tests.cluster up --trainer $(TRAINER)
+	$(BIN)/python -m tests.cluster load
+
+cluster-down: setup ## delete it
+	$(BIN)/python -m tests.cluster down
+
+e2e: setup ## the cluster tests that CI runs, on the cluster that `make cluster` left
+	$(BIN)/python -m pytest tests/e2e -m ci --durations=0 --durations-min=5
+
+e2e-all: setup ## every cluster test; writes docs/evidence.md
+	$(BIN)/python -m pytest tests/e2e --write-evidence --durations=0 --durations-min=5
+
 clean: ## remove what was built
 	rm -rf $(VENV) dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,13 +6,14 @@ carries a label with the digest of its recipe: the same recipe is not made again
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
 import tarfile
 import tempfile
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,11 @@ LABEL: Final = "dev.trainjob.recipe"
 # Begins the names of containers that become images. No label would do: the image would inherit it.
 _BUILD: Final = "trainjob-build-"
 _CA_IN_CONTAINER: Final = "/tmp/host-ca.crt"
+
+
+def made_here(image: str) -> str:
+    """The engine's name for an image that stands in for a published one: it must not pass for that one."""
+    return f"localhost/trainjob-made/{image}"
 
 
 def recipe(*parts: object) -> str:
@@ -71,7 +77,8 @@ def import_files(ctx: Context, image: str, files: Mapping[str, Path], options: l
                 entry.mode, entry.uid, entry.gid, entry.uname, entry.gname = 0o755, 0, 0, "root", "root"
                 with file.open("rb") as stream:
                     tar.addfile(entry, stream)
-        ctx.sh.run("docker", "import", *options, archive, image, timeout=300)
+        with _replacing(ctx, image):
+            ctx.sh.run("docker", "import", *options, archive, image, timeout=300)
 
 
 @dataclass
@@ -161,7 +168,8 @@ class Build:
 
     def commit(self, image: str, options: list[str]) -> None:
         """Makes the image."""
-        self.ctx.sh.run("docker", "commit", *options, self.name, image, timeout=900)
+        with _replacing(self.ctx, image):
+            self.ctx.sh.run("docker", "commit", *options, self.name, image, timeout=900)
 
 
 def clear_left_overs(ctx: Context) -> None:
@@ -169,6 +177,24 @@ def clear_left_overs(ctx: Context) -> None:
     left = ctx.sh.run("docker", "ps", "--all", "--quiet", "--filter", f"name=^{_BUILD}").out.split()
     if left:
         ctx.sh.run("docker", "rm", "--force", "--volumes", *left, check=False)
+
+
+def remove_others(ctx: Context, image: str) -> None:
+    """Removes other versions of an image, apart from those that a container uses."""
+    repository, _, tag = image.rpartition(":")
+    tags = ctx.sh.run("docker", "image", "ls", repository, "--format", "{{.Tag}}").out.split()
+    for other in tags:
+        if other != tag:
+            ctx.sh.run("docker", "image", "rm", f"{repository}:{other}", check=False)
+
+
+@contextlib.contextmanager
+def _replacing(ctx: Context, image: str) -> Iterator[None]:
+    """Lets no nameless image stay behind when a name goes to a new one."""
+    old = ctx.sh.run("docker", "image", "ls", "--quiet", "--no-trunc", image).out.strip()
+    yield
+    if old and old != image_id(ctx, image):
+        ctx.sh.run("docker", "image", "rm", old, check=False)
 
 
 def _add(tar: tarfile.TarFile, file: Path, place: str) -> None:

@@ -7,10 +7,11 @@ import fcntl
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from .host import Host
 from .problems import ClusterError
@@ -81,23 +82,33 @@ class Context:
         write_json(self.folder / "cluster.json", {**self.state, **facts})
 
     @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
-        """One run at a time in this work folder. The lock goes with the process, however it ends."""
+    def lock(self, patience: float = 3600) -> Iterator[None]:
+        """One run at a time in this work folder; others wait. The lock goes with the process, however it ends."""
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / "lock").open("a+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            begin, told = time.monotonic(), False
+            while not _locked(file):
                 file.seek(0)
-                raise ClusterError(
-                    f"another run is at work in {self.home} (process {file.read().strip() or 'unknown'})",
-                    "wait for it, or use another work folder with TRAINJOB_CLUSTER_HOME",
-                ) from None
+                holder = f"another run is at work in {self.home} (process {file.read().strip() or 'unknown'})"
+                if time.monotonic() - begin >= patience:
+                    raise ClusterError(holder, f"wait for it, or use another work folder with {HOME_VARIABLE}")
+                if not told:
+                    self.progress.say(f"{holder}: waiting for it")
+                    told = True
+                time.sleep(1)
             file.seek(0)
             file.truncate()
             file.write(str(os.getpid()))
             file.flush()
             yield
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def read_json(file: Path) -> dict[str, Any]:

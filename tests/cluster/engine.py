@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -179,9 +180,14 @@ def _clear_stale() -> None:
             if not _alive(int(file.read_text()), name):
                 file.unlink()
     # A socket that nobody listens on makes the engine believe in a containerd of the system.
-    if not any(_comm(int(entry.name)) == "containerd" for entry in Path("/proc").iterdir() if entry.name.isdigit()):
-        for socket in ("/run/containerd/containerd.sock", "/var/run/docker/containerd/containerd.sock"):
-            Path(socket).unlink(missing_ok=True)
+    for path in ("/run/containerd/containerd.sock", "/var/run/docker/containerd/containerd.sock"):
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(path)
+            except ConnectionRefusedError:
+                Path(path).unlink(missing_ok=True)
+            except OSError:
+                continue
 
 
 def data_folder(ctx: Context) -> Path:

@@ -37,8 +37,8 @@ class Source(Protocol):
     def node_image(self) -> str:
         """Makes sure that the engine has the node image; returns its name."""
 
-    def managers(self, managers: list[Manager]) -> list[str]:
-        """Makes sure that the engine has the images which have to be loaded into the nodes; returns them."""
+    def managers(self, managers: list[Manager]) -> dict[str, str]:
+        """Makes sure that the engine has what must be loaded into the nodes: its name there by name here."""
 
     def kubectl(self) -> Path:
         """A kubectl for the cluster."""
@@ -65,9 +65,9 @@ class Published:
         self._pull(PUBLISHED_NODE)
         return PUBLISHED_NODE
 
-    def managers(self, managers: list[Manager]) -> list[str]:
+    def managers(self, managers: list[Manager]) -> dict[str, str]:
         del managers  # The nodes pull them by the names in the manifests.
-        return []
+        return {}
 
     def kubectl(self) -> Path:
         if found := shutil.which("kubectl"):
@@ -102,14 +102,17 @@ class FromSource:
     def node_image(self) -> str:
         return nodeimage.ensure(self.ctx, self.debian())
 
-    def managers(self, managers: list[Manager]) -> list[str]:
-        missing = [manager for manager in managers if not container.has(self.ctx, manager.image, self._recipe(manager))]
-        programs = binaries.provide(self.ctx, [manager.program for manager in missing])
-        for manager in missing:
+    def managers(self, managers: list[Manager]) -> dict[str, str]:
+        names = {container.made_here(manager.image): manager for manager in managers}
+        missing = {
+            name: manager for name, manager in names.items() if not container.has(self.ctx, name, self._recipe(manager))
+        }
+        programs = binaries.provide(self.ctx, [manager.program for manager in missing.values()])
+        for name, manager in missing.items():
             options = container.changes(self._recipe(manager), (manager.entrypoint,), user=manager.user)
             files = {manager.entrypoint: programs[manager.program.name]}
-            container.import_files(self.ctx, manager.image, files, options)
-        return [manager.image for manager in managers]
+            container.import_files(self.ctx, name, files, options)
+        return {name: manager.image for name, manager in names.items()}
 
     def kubectl(self) -> Path:
         return binaries.provide(self.ctx, [_KUBECTL])[_KUBECTL.name]

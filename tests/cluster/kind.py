@@ -97,7 +97,7 @@ def create(ctx: Context, image: str, own_network: bool, workers: int, api_port: 
     file.write_text(json.dumps(config(ctx.host, own_network, workers, api_port), indent=1))
     made = ctx.sh.run(
         _kind(ctx), "create", "cluster", "--name", ctx.name, "--image", image, "--config", file,
-        "--kubeconfig", ctx.kubeconfig, "--retain", "--wait", "0s", timeout=600, check=False,
+        "--kubeconfig", ctx.kubeconfig, "--retain", "--wait", "0s", timeout=600, check=False, bound=True,
     )  # fmt: skip
     if not made.ok:
         words = tail(made.err or made.out, 12)
@@ -152,15 +152,24 @@ def connect(ctx: Context, kubectl: Path) -> None:
 
 
 def wait_ready(ctx: Context, kubectl: Path, seconds: float = 240) -> None:
-    """Waits until the API server answers and every node is Ready."""
+    """Waits until the API server answers, every node is Ready, and what is said of them is of today.
+
+    A cluster that starts again first tells what was true when it was stopped.
+    """
+    born = _started(ctx)
 
     def ready() -> list[str]:
         if not ctx.sh.run(kubectl, "get", "--raw", "/readyz", timeout=10, check=False).ok:
             return []
         states = _node_objects(ctx, kubectl)
-        return [] if any(not _is_ready(node) for node in states) else [node["metadata"]["name"] for node in states]
+        return [] if any(not is_ready(node, born) for node in states) else [node["metadata"]["name"] for node in states]
+
+    def settled() -> list[str]:
+        pods = ctx.sh.run(kubectl, "get", "pods", "--all-namespaces", "--output=json", timeout=20, check=False)
+        return ["yes"] if pods.ok and not any(is_stale(pod, born) for pod in json.loads(pods.out)["items"]) else []
 
     _wait(ctx, "the nodes", seconds, ready)
+    _wait(ctx, "the pods of before", seconds, settled)
 
 
 def fake_gpus(ctx: Context, kubectl: Path, count: int) -> None:
@@ -187,24 +196,20 @@ def fake_gpus(ctx: Context, kubectl: Path, count: int) -> None:
     _wait(ctx, "the fake GPUs", 90, offered)
 
 
-def load(ctx: Context, image: str) -> bool:
-    """Puts an image of the engine into every node. False when all have this very image already."""
+def load(ctx: Context, image: str, name: str = "") -> bool:
+    """Puts an image of the engine into every node, under another name if one is given.
+
+    False when all nodes have this very image already.
+    """
     identity = container.image_id(ctx, image).removeprefix("sha256:")[:16]
-    missing = [node.name for node in nodes(ctx) if not _has_image(ctx, node.name, image, identity)]
-    for name in missing:
-        into = (
-            "docker",
-            "exec",
-            "--interactive",
-            "--privileged",
-            name,
-            "ctr",
-            "--namespace=k8s.io",
-            "images",
-            "import",
-        )
+    missing = [node.name for node in nodes(ctx) if not _has_image(ctx, node.name, name or image, identity)]
+    for node in missing:
+        ctr = ("docker", "exec", "--interactive", "--privileged", node, "ctr", "--namespace=k8s.io", "images")
         label = f"--label={_IMAGE_LABEL}={identity}"
-        ctx.sh.pipe(["docker", "save", image], [*into, label, "--all-platforms", "--digests", "--local", "-"])
+        ctx.sh.pipe(["docker", "save", image], [*ctr, "import", label, "--all-platforms", "--local", "-"])
+        if name:
+            ctx.sh.run(*ctr, "tag", "--force", image, name)
+            ctx.sh.run(*ctr, "rm", image)
     return bool(missing)
 
 
@@ -239,9 +244,28 @@ def _ranges(ctx: Context, kubectl: Path) -> list[tuple[str, str, str]]:
     return rows if len(rows) == len(nodes(ctx)) else []
 
 
-def _is_ready(node: dict[str, Any]) -> bool:
+def is_ready(node: dict[str, Any], born: dict[str, str]) -> bool:
+    """Whether a node said that it is ready since its container started. `born` holds times, by name."""
+    since = born.get(node["metadata"]["name"], "")
     conditions = node["status"].get("conditions", [])
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return any(c["type"] == "Ready" and c["status"] == "True" and c["lastHeartbeatTime"] >= since for c in conditions)
+
+
+def is_stale(pod: dict[str, Any], born: dict[str, str]) -> bool:
+    """Whether a pod is said to run since before its node's container started."""
+    since = born.get(pod["spec"].get("nodeName", ""), "")
+    if "deletionTimestamp" in pod["metadata"]:
+        return False
+    states = [status.get("state", {}) for status in pod.get("status", {}).get("containerStatuses", [])]
+    return any("running" in state and state["running"]["startedAt"] < since for state in states)
+
+
+def _started(ctx: Context) -> dict[str, str]:
+    """When each node's container started, to the second, as Kubernetes writes times."""
+    names = [node.name for node in nodes(ctx)]
+    listed = ctx.sh.run("docker", "inspect", "--format", "{{.Name}} {{.State.StartedAt}}", *names).out
+    pairs = (line.lstrip("/").split() for line in listed.splitlines() if line)
+    return {name: f"{when[:19]}Z" for name, when in pairs}
 
 
 def _is_tainted(node: dict[str, Any]) -> bool:

@@ -5,7 +5,6 @@ Kubernetes' images lie in it, so that a cluster comes up without pulling anythin
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Mapping
@@ -63,7 +62,9 @@ def ensure(ctx: Context, debian: str) -> str:
     """Makes the node image if there is none of this recipe; returns its name."""
     recipe = container.recipe(
         KUBERNETES, KIND_MODULE, NODE_PROGRAMS, PRELOADED, PAUSE_IMAGE, STORAGE_MANAGER, _PACKAGES, _TRIM, _SETTLE,
-        ctx.host.variant, Path(__file__).with_name(_RUNC).read_text(), manifests.STORAGE_PATCHES, debian,
+        ctx.host.variant, manifests.STORAGE_PATCHES, debian,
+        # And how it is made.
+        Path(__file__).read_text(), Path(__file__).with_name(_RUNC).read_text(),
     )  # fmt: skip
     image = f"localhost/trainjob-node:{KUBERNETES}-{recipe}"
     if container.has(ctx, image, recipe):
@@ -97,6 +98,7 @@ def ensure(ctx: Context, debian: str) -> str:
                     env={"container": "docker"},
                 ),
             )
+    container.remove_others(ctx, image)
     return image
 
 
@@ -135,7 +137,7 @@ def _kubernetes_images(ctx: Context, build: Build, programs: Mapping[str, Path],
     """Makes the images that kubeadm and kind's storage expect; returns their names."""
     names = []
     for image in PRELOADED:
-        place = f"/usr/local/bin/{image.program}"
+        made, place = container.made_here(image.name), f"/usr/local/bin/{image.program}"
         options = container.changes(
             entrypoint=(place,) if image.entrypoint else (),
             env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
@@ -144,17 +146,18 @@ def _kubernetes_images(ctx: Context, build: Build, programs: Mapping[str, Path],
             with Build(ctx, debian) as proxy:
                 proxy.install(*image.packages)
                 proxy.copy(programs[image.program], place)
-                proxy.commit(image.name, options)
+                proxy.commit(made, options)
         else:
-            container.import_files(ctx, image.name, {place: programs[image.program]}, options)
+            container.import_files(ctx, made, {place: programs[image.program]}, options)
         names.append(image.name)
     pause = ctx.home / "build" / "catatonit"
     ctx.sh.run("docker", "cp", "--follow-link", f"{build.name}:/usr/bin/catatonit", pause)
     # Asked to be a pause container, it sleeps and collects dead children.
-    container.import_files(ctx, PAUSE_IMAGE, {"/pause": pause}, container.changes(entrypoint=("/pause", "-P")))
+    made = container.made_here(PAUSE_IMAGE)
+    container.import_files(ctx, made, {"/pause": pause}, container.changes(entrypoint=("/pause", "-P")))
     place = STORAGE_MANAGER.entrypoint
     container.import_files(
-        ctx, STORAGE_MANAGER.image, {place: programs[STORAGE.name]},
+        ctx, container.made_here(STORAGE_MANAGER.image), {place: programs[STORAGE.name]},
         container.changes(entrypoint=(place,), env={"PATH": "/usr/bin"}),
     )  # fmt: skip
     helpers(ctx, debian)
@@ -170,23 +173,22 @@ def helpers(ctx: Context, debian: str) -> None:
     with Build(ctx, debian) as build:
         build.write("/usr/local/bin/nslookup", '#!/bin/sh\nexec getent hosts "$1"\n', executable=True)
         for image in (INIT_IMAGE, HELPER_IMAGE):
-            build.commit(image, container.changes())
+            build.commit(container.made_here(image), container.changes())
 
 
 def _preload(ctx: Context, build: Build, images: list[str]) -> None:
+    """Puts the images into the node's own store, under the names that Kubernetes asks for."""
+    made = [container.made_here(image) for image in images]
+    ctr = "ctr --namespace=k8s.io images"
     ctx.sh.run("docker", "exec", "--detach", build.name, "containerd")
     build.run("for i in $(seq 100); do ctr version > /dev/null 2>&1 && exit; sleep 0.2; done; exit 1", timeout=60)
-    ctx.sh.pipe(
-        ["docker", "save", *images],
-        [
-            "docker", "exec", "--interactive", build.name, "ctr", "--namespace=k8s.io", "images", "import",
-            "--label=io.cri-containerd.pinned=pinned", "--all-platforms", "--no-unpack", "--digests", "-",
-        ],
-    )  # fmt: skip
-    there = build.run("ctr --namespace=k8s.io images ls --quiet").split()
+    take = f"{ctr} import --label=io.cri-containerd.pinned=pinned --all-platforms --no-unpack -"
+    ctx.sh.pipe(["docker", "save", *made], ["docker", "exec", "--interactive", build.name, *take.split()])
+    build.run("".join(f"{ctr} tag {here} {there}\n{ctr} rm {here}\n" for here, there in zip(made, images, strict=True)))
+    there = build.run(f"{ctr} ls --quiet").split()
     # Containerd has to end in order: its database is part of the image.
     build.run("pkill containerd; while pgrep -x containerd > /dev/null; do sleep 0.1; done", timeout=60)
     if missing := [image for image in images if image not in there]:
-        raise ClusterError(
-            f"the node image lacks {', '.join(missing)}", "this is an error of the harness", json.dumps(there, indent=1)
-        )
+        raise ClusterError(f"the node image lacks {', '.join(missing)}", f"see {ctx.sh.log}", "\n".join(there))
+    # From here on they are in the node image only.
+    ctx.sh.run("docker", "image", "rm", *made, check=False)

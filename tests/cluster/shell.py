@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import threading
@@ -17,6 +18,7 @@ from typing import IO
 from .problems import ClusterError
 
 _TAIL = 15
+_LOG_BYTES = 4_000_000
 
 
 class CommandError(ClusterError):
@@ -57,9 +59,15 @@ class Shell:
         timeout: float = 120,
         check: bool = True,
         next_step: str = "",
+        bound: bool = False,
     ) -> Result:
-        """Runs a program to its end. Kills it with its children at the time limit or an interrupt."""
+        """Runs a program to its end. Kills it with its children at the time limit or an interrupt.
+
+        `bound`: the kernel ends it when this process is killed, where it can.
+        """
         command = [str(part) for part in argv]
+        if bound and (setpriv := shutil.which("setpriv")):
+            command = [setpriv, "--pdeathsig", "KILL", *command]
         begin = time.monotonic()
         try:
             process = subprocess.Popen(
@@ -130,10 +138,13 @@ class Shell:
 
     def _note(self, command: Sequence[str], begin: float, code: int, out: str, err: str) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
+        if self.log.exists() and self.log.stat().st_size > _LOG_BYTES:
+            self.log.replace(self.log.with_suffix(".old.txt"))
+        lines = 60 if code else 6
         with self.log.open("a") as log:
             log.write(f"\n$ {shlex.join(command)}\n")
-            log.write(tail(out, 60) + "\n" if out.strip() else "")
-            log.write(tail(err, 60) + "\n" if err.strip() else "")
+            for text in (out, err):
+                log.write(tail(text, lines) + "\n" if text.strip() else "")
             log.write(f"# exit {code}, {time.monotonic() - begin:.1f} s\n")
 
 

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,12 +16,14 @@ from .context import Context
 from .images import Source
 from .problems import ClusterError
 from .shell import tail
-from .versions import KUEUE_MANAGER, OPERATOR_MANAGER, Manager, Trainer
+from .versions import KUEUE_MANAGER, OPERATOR_MANAGER, STORAGE_MANAGER, Manager, Trainer
 
 # What is installed is written down in the cluster itself, so that it is gone when the cluster is.
 _RECORD: Final = "trainjob-cluster"
 _READY_SECONDS: Final = 300
 _NAMESPACE: Final = "default"
+# Part of every cluster: namespace and deployment of the name service and the storage provisioner.
+_BELOW: Final = (("kube-system", "coredns"), (STORAGE_MANAGER.namespace, STORAGE_MANAGER.deployment))
 _POD: Final[dict[str, Any]] = {"containers": [{"name": "probe", "image": "probe:1"}], "restartPolicy": "Never"}
 
 
@@ -73,8 +76,8 @@ def install(ctx: Context, source: Source, kubectl: Path, trainer: Trainer) -> No
     todo = [part for part in stack if installed.get(part.name) != part.recipe]
     if todo:
         with ctx.progress.step("images of the managers"):
-            for image in source.managers([manager for part in todo for manager in part.managers]):
-                kind.load(ctx, image)
+            for here, there in source.managers([manager for part in todo for manager in part.managers]).items():
+                kind.load(ctx, here, there)
         for part in todo:
             with ctx.progress.step(f"install {part.name}"):
                 _apply(ctx, kubectl, part)
@@ -88,9 +91,13 @@ def wait(ctx: Context, kubectl: Path, trainer: Trainer) -> None:
     deadline = time.monotonic() + _READY_SECONDS
     for part in parts(trainer):
         for manager in part.managers:
-            _until(ctx, deadline, manager, lambda manager=manager: _available(ctx, kubectl, manager), kubectl)  # type: ignore[misc]
+            where = (manager.namespace, manager.deployment)
+            _until(ctx, kubectl, deadline, where, partial(_available, ctx, kubectl, where))
         for probe in part.probes:
-            _until(ctx, deadline, part.managers[0], lambda probe=probe: _answers(ctx, kubectl, probe), kubectl)  # type: ignore[misc]
+            where = (part.managers[0].namespace, part.managers[0].deployment)
+            _until(ctx, kubectl, deadline, where, partial(_answers, ctx, kubectl, probe))
+    for where in _BELOW:
+        _until(ctx, kubectl, deadline, where, partial(_available, ctx, kubectl, where))
 
 
 def record(ctx: Context, kubectl: Path) -> dict[str, str]:
@@ -136,20 +143,20 @@ def _write_record(ctx: Context, kubectl: Path, recipes: dict[str, str]) -> None:
     ctx.sh.run(kubectl, "apply", "--server-side", "--force-conflicts", "--filename=-", stdin=json.dumps(config))
 
 
-def _until(ctx: Context, deadline: float, manager: Manager, ready: Callable[[], bool], kubectl: Path) -> None:
+def _until(ctx: Context, kubectl: Path, deadline: float, where: tuple[str, str], ready: Callable[[], bool]) -> None:
     while not ready():
         if time.monotonic() > deadline:
             raise ClusterError(
-                f"{manager.deployment} is not ready after {_READY_SECONDS} s",
+                f"{where[1]} is not ready after {_READY_SECONDS} s",
                 "run the same command again if the machine is busy; else the lines above tell why",
-                _why(ctx, kubectl, manager),
+                _why(ctx, kubectl, where),
             )
         time.sleep(1)
 
 
-def _available(ctx: Context, kubectl: Path, manager: Manager) -> bool:
+def _available(ctx: Context, kubectl: Path, where: tuple[str, str]) -> bool:
     got = ctx.sh.run(
-        kubectl, "get", "deployment", manager.deployment, f"--namespace={manager.namespace}", "--output=json",
+        kubectl, "get", "deployment", where[1], f"--namespace={where[0]}", "--output=json",
         timeout=20, check=False,
     )  # fmt: skip
     if not got.ok:
@@ -170,12 +177,12 @@ def _answers(ctx: Context, kubectl: Path, probe: dict[str, Any]) -> bool:
     return webhook_answered(asked.err)
 
 
-def _why(ctx: Context, kubectl: Path, manager: Manager) -> str:
+def _why(ctx: Context, kubectl: Path, where: tuple[str, str]) -> str:
     """Events, pods and the manager's last words, in that order, short."""
-    space = f"--namespace={manager.namespace}"
+    space = f"--namespace={where[0]}"
     events = ctx.sh.run(kubectl, "get", "events", space, "--sort-by=.lastTimestamp", check=False).out
     pods = ctx.sh.run(kubectl, "get", "pods", space, check=False).out
-    logs = ctx.sh.run(kubectl, "logs", space, f"deployment/{manager.deployment}", "--tail=8", check=False)
+    logs = ctx.sh.run(kubectl, "logs", space, f"deployment/{where[1]}", "--tail=8", check=False)
     return "\n".join([tail(events, 8), pods.strip(), tail(logs.out or logs.err, 8)])
 
 

@@ -67,3 +67,28 @@ def test_containerd_on_a_bare_machine_starts_the_wrapper_for_every_handler() -> 
 def test_a_configuration_of_another_shape_is_an_error() -> None:
     with pytest.raises(ClusterError, match="has no line like"):
         containerd_config("version = 3\n", FULL)
+
+
+BORN = {"n": "2026-01-01T10:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "ready"),
+    [("True", "10:00:00", True), ("True", "09:59:59", False), ("False", "10:00:01", False)],
+)
+def test_a_node_is_ready_when_it_said_so_since_its_start(status: str, said: str, ready: bool) -> None:
+    condition = {"type": "Ready", "status": status, "lastHeartbeatTime": f"2026-01-01T{said}Z"}
+    node = {"metadata": {"name": "n"}, "status": {"conditions": [condition]}}
+    assert kind.is_ready(node, BORN) is ready
+
+
+def test_a_pod_that_is_said_to_run_since_before_its_node_started_is_stale() -> None:
+    def pod(started: str, **metadata: str) -> dict[str, object]:
+        statuses = [{"state": {"running": {"startedAt": f"2026-01-01T{started}Z"}}}]
+        return {"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"containerStatuses": statuses}}
+
+    assert kind.is_stale(pod("09:00:00"), BORN)
+    assert not kind.is_stale(pod("10:00:30"), BORN)
+    # Nobody waits for a pod that is to go.
+    assert not kind.is_stale(pod("09:00:00", deletionTimestamp="2026-01-01T11:00:00Z"), BORN)
+    assert not kind.is_stale({"metadata": {}, "spec": {}, "status": {}}, BORN)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -164,3 +167,23 @@ def test_a_command_without_cluster_says_how_to_make_one(
     monkeypatch.setenv(context.HOME_VARIABLE, str(tmp_path))
     assert main(["kubeconfig", "--name", "none"]) == 1
     assert "Next: run: python -m tests.cluster up --name none" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="only with util-linux")
+def test_a_bound_program_ends_when_this_process_is_killed(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path; from tests.cluster.shell import Shell;"
+        f"Shell(Path({str(tmp_path / 'log')!r})).run('sh', '-c', 'echo $$ > {tmp_path}/pid; exec sleep 60', bound=True)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code]) as parent:
+        for _ in range(200):
+            if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip():
+                break
+            time.sleep(0.05)
+        parent.kill()
+    child = Path("/proc") / (tmp_path / "pid").read_text().strip()
+    for _ in range(100):
+        if not child.exists() or "State:\tZ" in (child / "status").read_text():
+            return
+        time.sleep(0.05)
+    pytest.fail("it lives on", pytrace=False)

@@ -76,8 +76,7 @@ class Duplicate:
 class Document:
     """One document of a stream: its data, its exact text, and where each value stands.
 
-    `prefix` is what stands before the content (the `---` line and comments), so that writing
-    prefix + text of every document gives the stream back byte for byte.
+    The texts of all documents, joined, are the stream byte for byte.
     """
 
     file: str
@@ -99,9 +98,9 @@ class Document:
         node = self.find(path)
         return node.value if isinstance(node, ScalarNode) and node.tag == _PLAIN else None
 
-    def comments(self) -> bool:
-        """True when the document holds a comment, which a canonical dump cannot keep."""
-        return any(line.lstrip().startswith("#") or " #" in line for line in self.text.splitlines())
+    def comments(self, start: int = 0) -> bool:
+        """True when the document holds a comment from `start` on, which a canonical dump cannot keep."""
+        return any(line.lstrip().startswith("#") or " #" in line for line in self.text[start:].splitlines())
 
     def _mark(self, path: Path) -> tuple[int, int]:
         node, parent = self.node, self.node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from trainjob.migrate import codes, embedded, placeholders, wrappers
 from trainjob.migrate.job import JobResult, Options, Source, migrate_job
 from trainjob.migrate.locate import MARK, OTHER_V1, Holder, Site, sites
 
+_HEAD = re.compile(r"(?:[ \t]*(?:[#%][^\n]*)?\n)*---[ \t]*(?:#[^\n]*)?\n")
 Scripts = Mapping[str, Mapping[str, str]]
 
 
@@ -96,14 +98,8 @@ class _Work:
             parts = self._document(found[0])
         else:
             parts = self._wrapped(found)
-        if self.jobs and self.doc.comments() and not all(s.holder is Holder.TEXT for s in found):
-            self._say(
-                codes.COMMENTS,
-                Severity.NOTE,
-                (),
-                "the document is written anew; its comments are not kept",
-                "keep the original beside it, or copy the comments",
-            )
+        if self.jobs and self.doc.comments(len(self._head)) and not all(s.holder is Holder.TEXT for s in found):
+            self._comments(())
         return DocumentResult(
             self.doc,
             parts if self.jobs else (self.doc.text,),
@@ -115,6 +111,16 @@ class _Work:
 
     def _say(self, code: str, severity: Severity, path: Path, message: str, fix: str = "") -> None:
         self.findings.append(Finding(code, severity, message, self.doc.locate(path), fix))
+
+    def _comments(self, path: Path) -> None:
+        what = "text" if path else "document"
+        self._say(
+            codes.COMMENTS,
+            Severity.NOTE,
+            path,
+            f"the {what} is written anew; its comments are not kept",
+            "keep the original beside it, or copy the comments",
+        )
 
     def _duplicates(self) -> None:
         for dup in self.doc.duplicates:
@@ -169,10 +175,16 @@ class _Work:
         result = self._convert(site)
         if result is None or result.job is None:
             return (self.doc.text,)
-        parts = [yaml.dump(o) for o in result.job.objects()]
-        if self.doc.text.startswith("---"):
-            parts[0] = "---\n" + parts[0]
-        return tuple(parts)
+        return self._with_head([yaml.dump(o) for o in result.job.objects()])
+
+    @property
+    def _head(self) -> str:
+        """The `---` line of the document and what stands before it: comments that belong to no value."""
+        head = _HEAD.match(self.doc.text)
+        return head[0] if head else ""
+
+    def _with_head(self, parts: list[str]) -> tuple[str, ...]:
+        return (f"{self._head}{parts[0]}", *parts[1:])
 
     def _list(self, found: list[Site]) -> tuple[str, ...]:
         """A List becomes a stream of its items, in order."""
@@ -192,7 +204,7 @@ class _Work:
             self._say(
                 codes.WRAPPER_EDIT, Severity.NOTE, (), f"the {self.doc.data['kind']} becomes a stream of its items"
             )
-        return tuple(parts)
+        return self._with_head(parts)
 
     def _unknown(self, site: Site) -> None:
         root = self.doc.data
@@ -221,10 +233,7 @@ class _Work:
             root = wrappers.put(root, site.path, result.job.to_dict())
             root, edits = wrappers.edit(root, site, result.nodes, self.doc)
             self.findings.extend(edits)
-        parts = [*before, yaml.dump(root)]
-        if self.doc.text.startswith("---"):
-            parts[0] = "---\n" + parts[0]
-        return tuple(parts)
+        return self._with_head([*before, yaml.dump(root)])
 
     def _in_namespace(self, runtime: Mapping[str, Any]) -> Mapping[str, Any]:
         namespace = wrappers.metadata_of(self.doc.data).get("namespace")
@@ -243,7 +252,7 @@ class _Work:
                 self._job_in_text(site, kind)
                 continue
             text = embedded.text_at(current, site.path)
-            if text is None:
+            if text is None or sum(1 for _ in yaml.split(text.node.value)) > 1:
                 self._job_in_text(site, kind)
                 continue
             try:
@@ -253,18 +262,24 @@ class _Work:
                 self.findings.append(unreadable(err))
                 continue
             inner_sites = sites(inner) if inner.data is not None else []
-            if len(inner_sites) != 1 or inner_sites[0].path or len(list(yaml.split(text.node.value))) > 1:
+            if len(inner_sites) != 1 or inner_sites[0].path:
                 self._job_in_text(site, kind)
                 continue
             result = self._convert(Site(Holder.TEXT, site.path, inner.data), text.locate(inner), inner.source)
             if result is None or result.job is None:
                 continue
+            new = embedded.like(text.node.value, result.job.to_dict())
+            replaced = embedded.replace(current, text, new)
+            following = Document(current.file, current.index, replaced, current.first_line)
+            if not embedded.written(following, site.path, new):  # an anchor that is used elsewhere
+                self.jobs.pop()
+                self._job_in_text(site, kind)
+                continue
+            current = following
             if result.job.runtime is not None:
                 before.append(yaml.dump(self._in_namespace(result.job.runtime)))
-            new = yaml.dump(result.job.to_dict())
-            keep_end = text.node.value.endswith("\n")
-            replaced = embedded.replace(current, text, new if keep_end else new.rstrip("\n"))
-            current = yaml.parse(Document(current.file, current.index, replaced, current.first_line))
+            if inner.comments():
+                self._comments(site.path)
             self._say(
                 codes.WRAPPER_EDIT,
                 Severity.NOTE,

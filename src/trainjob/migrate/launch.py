@@ -16,6 +16,8 @@ from typing import Final
 from trainjob.v1.pytorchjob import number
 
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
+# How many words may stand before the shell of a command line.
+_PREFIX: Final = 8
 _PYTHON: Final = re.compile(r"(?:pypy|python)[0-9.]*\Z")
 # Options of torch.distributed.run that take no value (torch 2.9, torch/distributed/run.py).
 _SWITCHES: Final = frozenset({"standalone", "no-python", "run-path", "module", "m", "h", "help"})
@@ -104,18 +106,26 @@ def classify(command: Sequence[str] | None, args: Sequence[str] | None) -> Launc
 def shell_script(command: Sequence[str], args: Sequence[str]) -> tuple[int, int] | None:
     """Where `sh -c` keeps its script: (index in command+args, index of the shell itself), or None."""
     words = [*command, *args]
-    for start, word in enumerate(words[:2]):
-        if _base(word) not in _SHELLS:
+    for start, word in enumerate(words[:_PREFIX]):  # behind env, tini, numactl and their like
+        if _launcher(words, start)[0] is not None:
+            return None
+        if _base(word) in _SHELLS:
+            return _script_of(words, start)
+    return None
+
+
+def _script_of(words: Sequence[str], start: int) -> tuple[int, int] | None:
+    saw_c = value = False
+    for i in range(start + 1, len(words)):
+        if value:  # of `-o pipefail`
+            value = False
+        elif words[i] == "--" and saw_c:
             continue
-        saw_c = False
-        for i in range(start + 1, len(words)):
-            if words[i] == "--" and saw_c:
-                continue
-            if words[i].startswith(("-", "+")) and not (saw_c and not words[i].startswith("-")):
-                saw_c = saw_c or bool(re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", words[i]))
-                continue
+        elif words[i].startswith("-") or (words[i].startswith("+") and not saw_c):
+            saw_c = saw_c or bool(re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", words[i]))
+            value = bool(re.fullmatch(r"[-+][a-zA-Z]*[oO]|--(?:rcfile|init-file)", words[i]))
+        else:
             return (i, start) if saw_c else None
-        return None
     return None
 
 
@@ -145,7 +155,11 @@ def _launcher(words: Sequence[str], i: int) -> tuple[Style | None, int]:
     if _PYTHON.match(base):
         j = i + 1
         while j < len(words) and words[j].startswith("-") and words[j] not in ("-m", "-c"):
-            j += 1
+            j += 2 if words[j] in ("-W", "-X") else 1
+        if j < len(words) and _base(words[j]) in ("torchrun", "accelerate", "deepspeed"):
+            style, after = _launcher(words, j)  # python /opt/conda/bin/torchrun
+            if style is not None:
+                return style, after
         module = words[j + 1] if words[j : j + 1] == ["-m"] and j + 1 < len(words) else ""
         known = {
             "torch.distributed.run": Style.TORCH_RUN,

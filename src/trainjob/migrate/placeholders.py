@@ -51,8 +51,8 @@ def _words(value: Any) -> list[str]:
 def _walk(value: Any, path: Path, *, shell: bool) -> Iterator[Placeholder]:
     if isinstance(value, Mapping):
         runs_shell = shell
-        if isinstance(value.get("command"), list):
-            runs_shell = shell_script(_words(value["command"]), _words(value.get("args"))) is not None
+        if isinstance(value.get("command"), list) or isinstance(value.get("args"), list):
+            runs_shell = shell_script(_words(value.get("command")), _words(value.get("args"))) is not None
         for key, item in value.items():
             yield from _walk(item, (*path, key), shell=runs_shell)
     elif isinstance(value, list):

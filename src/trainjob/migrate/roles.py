@@ -162,12 +162,20 @@ def rank_switch(
     if where_m and where_w:
         i = where_m[0]
         if where_w[0] == i and words_m[:i] == words_w[:i] and words_m[i + 1 :] == words_w[i + 1 :]:
-            script = _both(words_m[i].rstrip("\n"), words_w[i].rstrip("\n"))
+            script = _both(_branch(words_m[i]), _branch(words_w[i]))
             words = [*words_m[:i], script, *words_m[i + 1 :]]
             cut = len(master[0])
             return words[:cut], words[cut:] or None
     lines = (f"exec {shlex.join(words_m)}", f"exec {shlex.join(words_w)}")
     return ["sh", "-c", _both(*lines)], None
+
+
+def _branch(script: str) -> str:
+    """A script that can stand between `then` and `else`: never empty, never continued by a backslash."""
+    script = script.rstrip("\n")
+    if not any(line.strip() and not line.lstrip().startswith("#") for line in script.splitlines()):
+        return f"{script}\n:" if script.strip() else ":"
+    return f"{script}\n" if script.endswith("\\") else script
 
 
 def _both(master: str, worker: str) -> str:

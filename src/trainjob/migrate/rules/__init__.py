@@ -52,8 +52,8 @@ RULES: tuple[Rule, ...] = (
     tj102_roles.RULE,
     tj105_name.RULE,
     tj106_labels.RULE,
-    tj208_resources.RULE,
     tj101_replicas.RULE,
+    tj208_resources.RULE,
     tj103_processes.RULE,
     tj104_elastic.RULE,
     # The program. The rendezvous follows env and command; sidecars follow the rendezvous.

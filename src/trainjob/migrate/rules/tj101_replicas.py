@@ -30,7 +30,10 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
 def _devices(draft: Draft) -> str:
     """`3 pods x 2 GPUs = 6 GPUs`; without devices only the pods."""
     pods = f"{draft.nodes} pod{'s' if draft.nodes != 1 else ''}"
-    per_role = [quantity.accelerators(role.main.get("resources") or {}) for role in draft.roles]
+    try:
+        per_role = [quantity.accelerators(role.main.get("resources") or {}) for role in draft.roles]
+    except ValueError:  # the next rule refuses the job for it
+        return pods
     devices = sorted({key for each in per_role for key in each})
     if not devices:
         return f"{pods} without accelerators"
