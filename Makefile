@@ -46,7 +46,7 @@ imports: setup
 .PHONY: docs-check
 docs-check: setup
 	$(BIN)/python tools/gen_docs.py --check
-	$(BIN)/python tools/check_overlays.py overlays
+	$(BIN)/python tools/check_overlays.py
 
 fmt: setup ## format the code
 	$(BIN)/ruff check --fix .

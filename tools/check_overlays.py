@@ -349,6 +349,9 @@ def check(root: Path, engine: Engine | None = None) -> Result:
 def main(arguments: Sequence[str]) -> int:
     """Prints the broken rules; 1 when there are any."""
     root = Path(arguments[0]) if arguments else Path(__file__).resolve().parents[1]
+    if not (root / "overlays").is_dir() or not (root / "runtimes").is_dir():
+        print(f"error: {root} holds no runtimes/ and overlays/; give the folder above them", file=sys.stderr)
+        return 2
     result = check(root)
     for line in result.broken:
         print(line)
