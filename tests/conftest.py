@@ -14,7 +14,7 @@ from trainjob.kustomize import Engine
 
 # `--hypothesis-profile=thorough` looks for longer, and elsewhere each time.
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile("quick", max_examples=60, derandomize=True, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("quick", max_examples=150, derandomize=True, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("thorough", max_examples=1500, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile("quick")
 

@@ -150,17 +150,19 @@ def _from_cache(ctx: Context, programs: list[Program], folder: Path) -> list[Pro
     unpacked = _neutral(ctx) / "unpacked"
     shutil.rmtree(unpacked, ignore_errors=True)
     unpacked.mkdir(parents=True)
-    with ctx.progress.step(f"programs from {folder}"):
-        packed = [program.name for program in takeable if not (folder / program.name).is_file()]
-        if packed and archive.is_file():
-            engine.require_commands(ctx, "zstd")
-            # Tar starts the decompressor with the window that a high level of compression needs.
-            ctx.sh.run(
-                "tar", "-I", "zstd -d --long=27", "-xf", archive, "-C", unpacked, *packed,
-                timeout=600, next_step=f"replace {archive}, or unset {CACHE_VARIABLE}",
-            )  # fmt: skip
-        taken = [program for program in takeable if _take(ctx, program, folder, unpacked, sums)]
-    shutil.rmtree(unpacked, ignore_errors=True)
+    try:
+        with ctx.progress.step(f"programs from {folder}"):
+            packed = [program.name for program in takeable if not (folder / program.name).is_file()]
+            if packed and archive.is_file():
+                engine.require_commands(ctx, "zstd")
+                # Tar starts the decompressor with the window that a high level of compression needs.
+                ctx.sh.run(
+                    "tar", "-I", "zstd -d --long=27", "-xf", archive, "-C", unpacked, *packed,
+                    timeout=600, next_step=f"replace {archive}, or unset {CACHE_VARIABLE}",
+                )  # fmt: skip
+            taken = [program for program in takeable if _take(ctx, program, folder, unpacked, sums)]
+    finally:
+        shutil.rmtree(unpacked, ignore_errors=True)
     return [program for program in programs if program not in taken]
 
 

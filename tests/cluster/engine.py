@@ -47,12 +47,20 @@ def ensure(ctx: Context) -> bool:
         raise ClusterError("docker is not running", "start Docker Desktop (or another docker engine) and try again")
     if not ctx.host.root:
         what = "docker is not running" if shutil.which("docker") else "there is no docker here"
+        if "permission denied" in ctx.sh.run("docker", "version", check=False).err:
+            raise ClusterError(
+                "docker is running, but you may not use it",
+                "join the group docker (`sudo usermod -aG docker $USER`, then log in again), or run this as root",
+            )
         raise ClusterError(
             what,
             "start it (`sudo systemctl start docker`) and see that you may use it (`docker ps`), or run this as root:"
             " then docker is installed and started for you",
         )
     require_commands(ctx, "dockerd", "docker", "iptables", "ip")
+    if running(ctx):
+        # Where a service manager runs, the package has started it.
+        return False
     with ctx.progress.step("docker engine: start"):
         _start(ctx)
     return True

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from . import binaries, container
 from .context import Context
-from .host import Host, require_port
+from .host import Host
 from .problems import ClusterError
 from .shell import tail
 from .versions import KIND
@@ -90,8 +90,6 @@ def network(pod_cidr: str) -> dict[str, Any]:
 
 def create(ctx: Context, image: str, own_network: bool, workers: int, api_port: int) -> None:
     """Creates the cluster. On failure it says what the kubelet said, and leaves nothing."""
-    if api_port:
-        require_port(api_port)
     file = ctx.folder / "kind.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(config(ctx.host, own_network, workers, api_port), indent=1))

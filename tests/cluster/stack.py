@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from . import kind, manifests
+from . import container, kind, manifests
 from .context import Context
 from .images import Source
 from .problems import ClusterError
@@ -35,13 +34,16 @@ class Part:
     managers: tuple[Manager, ...]
     render: Callable[[Context, Path], str]
     probes: tuple[dict[str, Any], ...]
-    # Of everything that the manifests are made from.
-    recipe: str
+
+    @property
+    def recipe(self) -> str:
+        """Names everything that the manifests are made from."""
+        how = container.recipe(Path(manifests.__file__).read_text(), *self.managers)
+        return " ".join([*(manager.program.module.at for manager in self.managers), how])
 
 
 def parts(trainer: Trainer) -> list[Part]:
     """The stack with this Trainer."""
-    overlay = hashlib.sha256(Path(manifests.__file__).read_bytes()).hexdigest()[:12]
     jobset = trainer.jobset_manager
     return [
         Part(
@@ -49,14 +51,12 @@ def parts(trainer: Trainer) -> list[Part]:
             (trainer.manager, jobset),
             lambda ctx, kubectl: manifests.trainer(ctx, kubectl, trainer.manager, jobset),
             (_PROBE_RUNTIME, _PROBE_JOBSET),
-            f"{trainer.module.at} {trainer.jobset.at} {overlay}",
         ),
         Part(
             "training-operator",
             (OPERATOR_MANAGER,),
             lambda ctx, kubectl: manifests.operator(ctx, kubectl, OPERATOR_MANAGER),
             (_PROBE_PYTORCHJOB,),
-            f"{OPERATOR_MANAGER.program.module.at} {overlay}",
         ),
         # Last: it has a say in every Deployment, and until it is ready none gets through.
         Part(
@@ -64,7 +64,6 @@ def parts(trainer: Trainer) -> list[Part]:
             (KUEUE_MANAGER,),
             lambda ctx, kubectl: manifests.kueue(ctx, kubectl, KUEUE_MANAGER),
             (_PROBE_QUEUE,),
-            f"{KUEUE_MANAGER.program.module.at} {overlay}",
         ),
     ]
 
@@ -116,6 +115,20 @@ def webhook_answered(printed: str) -> bool:
     return not any(sign in printed for sign in (*signs, "service unavailable", "i/o timeout", "Unable to connect"))
 
 
+def is_rolled_out(deployment: dict[str, Any]) -> bool:
+    """Whether all pods of a deployment are of its latest form, and available."""
+    status = deployment.get("status", {})
+    counts = {status.get(key, 0) for key in ("replicas", "updatedReplicas", "availableReplicas")}
+    return status.get("observedGeneration", 0) >= deployment["metadata"]["generation"] and counts == {
+        deployment["spec"].get("replicas", 1)
+    }
+
+
+def namespaces(trainer: Trainer) -> set[str]:
+    """Where the pods of the cluster itself are."""
+    return {manager.namespace for part in parts(trainer) for manager in part.managers} | {where for where, _ in _BELOW}
+
+
 def _apply(ctx: Context, kubectl: Path, part: Part) -> None:
     rendered = part.render(ctx, kubectl)
     (ctx.folder / f"{part.name}.yaml").write_text(rendered)
@@ -161,13 +174,7 @@ def _available(ctx: Context, kubectl: Path, where: tuple[str, str]) -> bool:
     )  # fmt: skip
     if not got.ok:
         return False
-    deployment = json.loads(got.out)
-    status = deployment.get("status", {})
-    return bool(
-        status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
-        and status.get("updatedReplicas", 0) >= 1
-        and status.get("availableReplicas", 0) >= 1
-    )
+    return is_rolled_out(json.loads(got.out))
 
 
 def _answers(ctx: Context, kubectl: Path, probe: dict[str, Any]) -> bool:

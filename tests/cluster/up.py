@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from . import container, engine, images, kind, stack, trainimage
+from . import container, engine, images, kind, stack, trainimage, versions
 from .context import Context
-from .host import require_disk
+from .host import require_disk, require_port
 from .problems import ClusterError
 from .versions import KUBERNETES, Trainer
 
@@ -38,9 +38,7 @@ def up(ctx: Context, wanted: str, trainer: Trainer, workers: int, gpus: int, api
         _note_made(ctx)
         stack.install(ctx, source, kubectl, trainer)
     except BaseException:
-        # What this call started it stops, so that no process is left; the next call goes on from here.
-        if started:
-            _stop_all(ctx)
+        _leave_nothing(ctx, started)
         raise
 
 
@@ -85,7 +83,8 @@ def status(ctx: Context) -> dict[str, Any]:
         return facts
     kubectl = images.choose(ctx, "auto").kubectl()
     pods = ctx.sh.run(kubectl, "get", "pods", "--all-namespaces", "--output=json", check=False, timeout=30)
-    facts["pods_not_ready"] = not_ready(json.loads(pods.out)) if pods.ok else ["the API server does not answer"]
+    spaces = stack.namespaces(versions.trainer(ctx.state["trainer"]))
+    facts["pods_not_ready"] = not_ready(json.loads(pods.out), spaces) if pods.ok else ["the API server does not answer"]
     facts["installed"] = {
         name: recipe.rpartition(" ")[0] for name, recipe in stack.record(ctx, kubectl).items()
     } if pods.ok else {}  # fmt: skip
@@ -96,13 +95,17 @@ def status(ctx: Context) -> dict[str, Any]:
     return facts
 
 
-def not_ready(pods: dict[str, Any]) -> list[str]:
-    """Names of the pods that should run and do not."""
+def not_ready(pods: dict[str, Any], namespaces: set[str]) -> list[str]:
+    """Names of the pods in these namespaces that should run and do not."""
     names = []
     for pod in pods["items"]:
         conditions = pod.get("status", {}).get("conditions", [])
         done = pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
-        if not done and not any(c["type"] == "Ready" and c["status"] == "True" for c in conditions):
+        if (
+            pod["metadata"]["namespace"] in namespaces
+            and not done
+            and not any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+        ):
             names.append(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
     return names
 
@@ -111,6 +114,8 @@ def _create(ctx: Context, source: images.Source, trainer: Trainer, workers: int,
     if kind.nodes(ctx):
         with ctx.progress.step("remove a half-created cluster"):
             kind.delete(ctx)
+    if api_port:
+        require_port(api_port)
     require_disk(ctx.home)
     require_disk(engine.data_folder(ctx))
     image = source.node_image()
@@ -155,7 +160,14 @@ def not_up(ctx: Context) -> ClusterError:
     return ClusterError(f"the cluster {ctx.name!r} is not up", f"run: python -m tests.cluster up --name {ctx.name}")
 
 
-def _stop_all(ctx: Context) -> None:
-    for node in kind.nodes(ctx):
-        ctx.sh.run("docker", "stop", "--time", "5", node.name, check=False)
-    engine.stop_if_ours(ctx)
+def _leave_nothing(ctx: Context, started: bool) -> None:
+    """After a failure: no half of a cluster, and no process if this call started the engine.
+
+    A whole cluster on which something fails stays, to be looked at; the next call goes on from it.
+    """
+    if ctx.state.get("phase") == "creating" and kind.nodes(ctx):
+        kind.delete(ctx)
+    if started:
+        for node in kind.nodes(ctx):
+            ctx.sh.run("docker", "stop", "--time", "5", node.name, check=False)
+        engine.stop_if_ours(ctx)

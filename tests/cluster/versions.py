@@ -103,7 +103,8 @@ KUEUE_MANAGER: Final = Manager(
 )
 OPERATOR_MANAGER: Final = Manager(
     OPERATOR,
-    f"ghcr.io/kubeflow/training-v1/training-operator:{OPERATOR_MODULE.version}",
+    # The tag that the manifests of this version name.
+    "ghcr.io/kubeflow/training-v1/training-operator:v1-93c5489",
     "kubeflow",
     "training-operator",
 )

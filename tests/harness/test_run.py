@@ -98,10 +98,10 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
     with (
         Context("one", home=tmp_path).lock(),
         pytest.raises(ClusterError, match="another run is at work"),
-        other.lock(),
+        other.lock(patience=0),
     ):
         pass
-    with other.lock():
+    with other.lock(patience=0):
         pass
 
 
@@ -147,12 +147,31 @@ def test_an_absent_webhook_is_no_answer(absence: str) -> None:
 
 
 def test_pods_that_are_done_need_not_be_ready() -> None:
-    def pod(name: str, phase: str, ready: str) -> dict[str, object]:
+    def pod(name: str, phase: str, ready: str, namespace: str = "n") -> dict[str, object]:
         conditions = [{"type": "Ready", "status": ready}]
-        return {"metadata": {"namespace": "n", "name": name}, "status": {"phase": phase, "conditions": conditions}}
+        return {
+            "metadata": {"namespace": namespace, "name": name},
+            "status": {"phase": phase, "conditions": conditions},
+        }
 
     pods = [pod("up", "Running", "True"), pod("done", "Succeeded", "False"), pod("new", "Pending", "False")]
-    assert up.not_ready({"items": pods}) == ["n/new"]
+    pods.append(pod("of-a-test", "Pending", "False", "other"))
+    assert up.not_ready({"items": pods}, {"n"}) == ["n/new"]
+
+
+@pytest.mark.parametrize(
+    ("status", "done"),
+    [
+        ({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}, True),
+        # The old pod still answers, the new one does not yet.
+        ({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1, "availableReplicas": 1}, False),
+        ({"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}, False),
+        ({}, False),
+    ],
+)
+def test_a_deployment_is_done_when_only_its_latest_pods_are_left(status: dict[str, int], done: bool) -> None:
+    deployment = {"metadata": {"generation": 2}, "spec": {"replicas": 1}, "status": status}
+    assert stack.is_rolled_out(deployment) is done
 
 
 def test_a_cpu_build_of_torch_needs_no_cuda_libraries() -> None:

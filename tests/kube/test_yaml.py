@@ -174,6 +174,16 @@ def test_comments_are_seen(text: str, expected: bool) -> None:
     assert doc.comments() is expected
 
 
+def test_places_beside_odd_keys() -> None:
+    """A scalar has nothing below it; a key that is no scalar is passed over; an unparsed document has no values."""
+    (doc,) = yaml.load("a: 1\nb: [x]\n")
+    assert doc.find(("a", "b")) is None
+    assert doc.find(("b", "x")) is None
+    assert doc.locate(("a", "b", 3)).line == 1
+    assert Document("f", 0, "a: 1\n", 1).find(("a",)) is None
+    assert yaml.load("'[a]': 1\n")[0].data == {"[a]": 1}
+
+
 # --- scalars, as measured with sigs.k8s.io/yaml v1.4.0 -------------------------------------------
 
 SCALARS: dict[str, Any] = {

@@ -61,6 +61,12 @@ def test_a_text_at_the_end_of_the_file() -> None:
         assert values(result)["job.yaml"]["kind"] == "TrainJob"
 
 
+def test_an_empty_text_is_no_job() -> None:
+    """Nothing to rewrite, nothing to count."""
+    result = migrate_text("kind: ConfigMap\ndata: {a: '', b: 'PyTorchJob'}\n")
+    assert [f.code for f in result.findings] == ["TJ910"]
+
+
 @pytest.mark.parametrize("indent", [None, 2])
 def test_json_stays_json(indent: int | None) -> None:
     """A ConfigMap written as JSON: a scalar between braces cannot be a block."""

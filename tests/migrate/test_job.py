@@ -147,3 +147,10 @@ def test_every_target_has_its_shape(each: Target) -> None:
 def test_targets_by_alias() -> None:
     """What OpenShift AI calls them."""
     assert target("rhoai-3.5") is TARGETS[1]
+
+
+@pytest.mark.parametrize("key", ["0", "01", "7"])
+def test_keys_of_digits_are_places_too(key: str) -> None:
+    """A label may be called so; a wrong value of it is told at its place."""
+    result = run(v1(metadata={"name": "demo", "labels": {key: "not valid!"}}))
+    says(result.findings, "error", rf'at metadata.labels\["{key}"\]')

@@ -35,10 +35,10 @@ def split(result: Migration) -> tuple[Obj, Obj | None]:
 # --- nothing is lost ---------------------------------------------------------------------------
 
 
-@given(jobs())
-def test_nothing_is_lost_without_a_finding(job: Obj) -> None:
+@given(jobs(), st.sampled_from(TARGETS))
+def test_nothing_is_lost_without_a_finding(job: Obj, target: Target) -> None:
     """Each value of a converted job is in the output, or a finding names its place."""
-    result = migrated(job)
+    result = migrated(job, target)
     if result.converted:
         assert lost(job, result) == []
 

@@ -8,7 +8,7 @@ under strict field validation, except rules that compare with a stored object.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final
@@ -110,7 +110,7 @@ def _structure(obj: Any, kind: str, target: Target | None, compiled: _Compiled) 
         obj = _without_nulls(obj, compiled.strict)
         # Once per object and keyword: `required` comes once per missing field.
         errors = dict.fromkeys(
-            (tuple(e.instance_path), str(e.schema_path[-1]) if e.schema_path else "")
+            (_exact(obj, e.instance_path), str(e.schema_path[-1]) if e.schema_path else "")
             for e in compiled.validator.iter_errors(obj)
         )
     except (TypeError, ValueError, OverflowError, RecursionError) as err:
@@ -124,6 +124,17 @@ def _structure(obj: Any, kind: str, target: Target | None, compiled: _Compiled) 
             if (violation.path, violation.message) not in told:
                 told.add((violation.path, violation.message))
                 yield violation
+
+
+def _exact(obj: Any, path: Iterable[str | int]) -> Path:
+    """A path of the validator, which gives the key "0" or "01" of a mapping as the number 0 or 1."""
+    out: list[str | int] = []
+    for key in path:
+        if isinstance(key, int) and isinstance(obj, Mapping):
+            key = next(k for k in obj if isinstance(k, str) and k.isdecimal() and int(k) == key)
+        obj = obj[key]
+        out.append(key)
+    return tuple(out)
 
 
 def _without_nulls(value: Any, node: Any) -> Any:
