@@ -18,7 +18,7 @@ from typing import Final
 from . import engine
 from .context import CACHE_VARIABLE, Context, cache, read_json, write_json
 from .problems import ClusterError
-from .versions import KUBERNETES, Module, Program
+from .versions import KUBERNETES_MODULE, KUEUE_MODULE, Module, Program
 
 _GOMOD: Final = Path(__file__).with_name("gomod")
 _SUM_LINE: Final = re.compile(r"([0-9a-f]{64})[ \t]+\*?(\S+)")
@@ -106,13 +106,16 @@ def built_from(buildinfo: str) -> dict[str, str]:
 
 
 def link_flags(module: Module) -> str:
-    """Linker flags: no symbols, and the version that kubeadm and the API server report."""
+    """Linker flags: no symbols, and the version that the program reports where its module has a place for it."""
     flags = ["-s", "-w"]
-    if module.path == "k8s.io/kubernetes":
-        major, minor, _ = KUBERNETES.removeprefix("v").split(".")
+    if module.path == KUBERNETES_MODULE.path:
+        major, minor, _ = module.version.removeprefix("v").split(".")
+        # kubeadm refuses to work with an API server of no version.
         for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
-            for name, value in (("gitVersion", KUBERNETES), ("gitMajor", major), ("gitMinor", minor)):
+            for name, value in (("gitVersion", module.version), ("gitMajor", major), ("gitMinor", minor)):
                 flags += ["-X", f"{package}.{name}={value}"]
+    if module.path == KUEUE_MODULE.path:
+        flags += ["-X", f"{module.path}/pkg/version.GitVersion={module.version}"]
     return " ".join(flags)
 
 

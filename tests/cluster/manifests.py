@@ -43,6 +43,20 @@ STORAGE_PATCHES: Final[list[dict[str, Any]]] = [
     },
 ]
 
+# Kueue's API of pending workloads. Served by a Kueue that was built without its version (`go install` does
+# that) it answers "not found", the API server's discovery fails for it, and no namespace can be deleted.
+WITHOUT_VISIBILITY: Final[dict[str, Any]] = {
+    "target": {"kind": "APIService"},
+    "patch": json.dumps(
+        {
+            "$patch": "delete",
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": "any"},
+        }
+    ),
+}
+
 
 def manager_overlay(resource: str, images: list[tuple[str, str]], files: list[str] | None = None) -> dict[str, Any]:
     """A kustomization over `resource` that fits a small cluster which pulls nothing.
@@ -105,7 +119,9 @@ def trainer(ctx: Context, kubectl: Path, manager: Manager, jobset: Manager) -> s
 def kueue(ctx: Context, kubectl: Path, manager: Manager) -> str:
     """Kueue with its default configuration, which knows TrainJobs and PyTorchJobs."""
     copy = _copy(ctx, manager.program.module, "config")
-    return _overlay(ctx, kubectl, copy, _renaming(ctx, kubectl, copy, "config/default", manager))
+    overlay = _renaming(ctx, kubectl, copy, "config/default", manager)
+    overlay["patches"].append(WITHOUT_VISIBILITY)
+    return _overlay(ctx, kubectl, copy, overlay)
 
 
 def operator(ctx: Context, kubectl: Path, manager: Manager) -> str:

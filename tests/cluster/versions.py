@@ -48,7 +48,7 @@ class Program:
         return f"{self.name}@{self.module.version}"
 
 
-_KUBERNETES: Final = Module(
+KUBERNETES_MODULE: Final = Module(
     "k8s.io/kubernetes", KUBERNETES, "h1:Yy6R4QB8C9kJPp25GFqEvX5XQwY5qzKeqD0Xx6oAcmk=", "kubernetes"
 )
 _ETCD: Final = Module("go.etcd.io/etcd/server/v3", "v3.6.16", "h1:sLkpvz3RFtiNd/yPrZBKz5kT+XO1ZJkhmuUJeqc7OmA=", "etcd")
@@ -62,7 +62,7 @@ STORAGE_MODULE: Final = Module(
 )
 
 KUBERNETES_PROGRAMS: Final = tuple(
-    Program(name, _KUBERNETES, f"k8s.io/kubernetes/cmd/{name}")
+    Program(name, KUBERNETES_MODULE, f"k8s.io/kubernetes/cmd/{name}")
     for name in (
         "kube-apiserver",
         "kube-controller-manager",

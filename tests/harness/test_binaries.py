@@ -120,5 +120,9 @@ def test_kubernetes_is_told_its_version(program: Program) -> None:
     assert "-X k8s.io/client-go/pkg/version.gitMinor=34" in flags
 
 
+def test_kueue_is_told_its_version() -> None:
+    assert binaries.link_flags(KUEUE_MODULE).endswith("-X sigs.k8s.io/kueue/pkg/version.GitVersion=v0.17.0")
+
+
 def test_other_programs_need_no_such_flags() -> None:
     assert binaries.link_flags(ETCD.module) == "-s -w"
