@@ -87,5 +87,13 @@ e2e: setup ## the cluster tests that CI runs, on the cluster that `make cluster`
 e2e-all: setup ## every cluster test; writes docs/evidence.md
 	$(BIN)/python -m pytest tests/e2e --write-evidence --durations=0 --durations-min=5
 
+.PHONY: matrix
+matrix: setup ## the same admission tests on clusters with Trainer 2.2.0, 2.1.0 and 2.0.1
+	set -e; for version in 2.2.0 2.1.0 2.0.1; do \
+	  export CLUSTER=matrix; $(BIN)/python -m tests.cluster up --trainer $$version; \
+	  $(BIN)/python -m pytest tests/e2e -m matrix || { $(BIN)/python -m tests.cluster down; exit 1; }; \
+	  $(BIN)/python -m tests.cluster down; \
+	done
+
 clean: ## remove what was built
 	rm -rf $(VENV) dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -114,7 +114,7 @@ def link_flags(module: Module) -> str:
         for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
             for name, value in (("gitVersion", module.version), ("gitMajor", major), ("gitMinor", minor)):
                 flags += ["-X", f"{package}.{name}={value}"]
-    if module.path == KUEUE_MODULE.path:
+    if module.path in {KUEUE_MODULE.path, "sigs.k8s.io/jobset"}:
         flags += ["-X", f"{module.path}/pkg/version.GitVersion={module.version}"]
     return " ".join(flags)
 

@@ -97,6 +97,7 @@ def wait(ctx: Context, kubectl: Path, trainer: Trainer) -> None:
             _until(ctx, kubectl, deadline, where, partial(_answers, ctx, kubectl, probe))
     for where in _BELOW:
         _until(ctx, kubectl, deadline, where, partial(_available, ctx, kubectl, where))
+    _until(ctx, kubectl, deadline, ("kube-system", "kube-apiserver"), partial(_discovers, ctx, kubectl))
 
 
 def record(ctx: Context, kubectl: Path) -> dict[str, str]:
@@ -175,6 +176,11 @@ def _available(ctx: Context, kubectl: Path, where: tuple[str, str]) -> bool:
     if not got.ok:
         return False
     return is_rolled_out(json.loads(got.out))
+
+
+def _discovers(ctx: Context, kubectl: Path) -> bool:
+    """Whether every API can be listed. As long as one cannot, no namespace can be deleted."""
+    return ctx.sh.run(kubectl, "api-resources", "--cached=false", timeout=30, check=False).ok
 
 
 def _answers(ctx: Context, kubectl: Path, probe: dict[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from . import container, engine, images, kind, stack, trainimage, versions
 from .context import Context
 from .host import require_disk, require_port
 from .problems import ClusterError
-from .versions import KUBERNETES, Trainer
+from .versions import Trainer
 
 
 def up(ctx: Context, wanted: str, trainer: Trainer, workers: int, gpus: int, api_port: int) -> None:
@@ -18,7 +18,7 @@ def up(ctx: Context, wanted: str, trainer: Trainer, workers: int, gpus: int, api
     try:
         engine.require_capable(ctx)
         _refuse_foreign(ctx)
-        _refuse_other(ctx, trainer)
+        _refuse_other(ctx, wanted, trainer)
         container.clear_left_overs(ctx)
         source = images.choose(ctx, wanted)
         kubectl = source.kubectl()
@@ -119,7 +119,7 @@ def _create(ctx: Context, source: images.Source, trainer: Trainer, workers: int,
     require_disk(ctx.home)
     require_disk(engine.data_folder(ctx))
     image = source.node_image()
-    ctx.note(phase="creating", source=source.name, trainer=trainer.version, kubernetes=KUBERNETES, node_image=image)
+    ctx.note(phase="creating", source=source.name, trainer=trainer.version, node_image=image)
     with ctx.progress.step("create the cluster"):
         kind.create(ctx, image, source.own_network, workers, api_port)
 
@@ -141,9 +141,16 @@ def _refuse_foreign(ctx: Context) -> None:
         )
 
 
-def _refuse_other(ctx: Context, trainer: Trainer) -> None:
+def _refuse_other(ctx: Context, wanted: str, trainer: Trainer) -> None:
+    if not _is_made(ctx):
+        return
+    if wanted not in {"auto", ctx.state.get("source")}:
+        raise ClusterError(
+            f"the cluster {ctx.name!r} has images from {ctx.state.get('source')}, not {wanted}",
+            "choose another --name, or run `down` first",
+        )
     made_with = ctx.state.get("trainer")
-    if _is_made(ctx) and made_with != trainer.version:
+    if made_with != trainer.version:
         raise ClusterError(
             f"the cluster {ctx.name!r} has Trainer {made_with}, not {trainer.version}",
             f"choose another --name for Trainer {trainer.version}, or run `down` first",

@@ -45,6 +45,7 @@ def submit(kubectl: Kubectl, text: str) -> str:
 
 
 @pytest.mark.ci
+@pytest.mark.matrix
 def test_every_migrated_case_is_accepted(kubectl: Kubectl, seen: Callable[[str], None]) -> None:
     """Each migration case that converts passes a server dry-run with strict validation and webhooks."""
     refused, count = {}, 0
@@ -62,10 +63,12 @@ def test_every_migrated_case_is_accepted(kubectl: Kubectl, seen: Callable[[str],
 
 
 @pytest.mark.ci
+@pytest.mark.matrix
 def test_every_runtime_and_template_is_accepted(kubectl: Kubectl, seen: Callable[[str], None]) -> None:
     """Each file of runtimes/ and trainjobs/ passes a server dry-run."""
     files = [f for f in sorted((ROOT / "runtimes").rglob("*.yaml")) if f.name != "kustomization.yaml"]
-    files += sorted((ROOT / "trainjobs").glob("*/*.yaml"))
+    if running_target(kubectl).patches == "runtimePatches":  # the templates are written for 2.2 and later
+        files += sorted((ROOT / "trainjobs").glob("*/*.yaml"))
     refused = {}
     for file in files:
         text = file.read_text(encoding="utf-8")

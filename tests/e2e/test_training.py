@@ -52,11 +52,11 @@ def small(job: dict[str, Any], kubectl: Kubectl, runtime: str) -> dict[str, Any]
 
 
 RUNTIMES = [
-    "torch-fsdp-cpu",
+    pytest.param("torch-fsdp-cpu", marks=pytest.mark.ci),
     pytest.param("torch-fsdp-1gpu", marks=pytest.mark.full),
     pytest.param("torch-fsdp-2gpu", marks=pytest.mark.full),
     pytest.param("torch-fsdp-4gpu", marks=pytest.mark.full),
-    "torch-fsdp-8gpu",
+    pytest.param("torch-fsdp-8gpu", marks=pytest.mark.ci),
     pytest.param("torch-lora-1gpu", marks=pytest.mark.full),
 ]
 
