@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.context import Context
+from tests.cluster.versions import KUEUE_MODULE, OPERATOR_MODULE, TRAINERS
 from tests.e2e import evidence
 from tests.e2e.kube import Kubectl
 from trainjob.kube.yaml import dump
@@ -106,4 +107,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     evidence.store(ROWS)
     if session.config.getoption("--write-evidence"):
         context = Context(os.environ.get("CLUSTER", "trainjob"))
-        evidence.write_page(ROWS, dict(context.state.get("versions", {})))
+        release = TRAINERS[context.state["trainer"]]
+        versions = {
+            "Kubernetes": context.state["kubernetes"],
+            "Trainer": release.module.version,
+            "JobSet": release.jobset.version,
+            "Kueue": KUEUE_MODULE.version,
+            "Training Operator": OPERATOR_MODULE.version,
+        }
+        evidence.write_page(ROWS, versions)

@@ -37,7 +37,8 @@ def write_page(rows: list[Row], versions: dict[str, str]) -> None:
         "|---|---|---|---|",
     ]
     for row in sorted(rows, key=lambda r: r.test):
-        lines.append(f"| `{row.test}` | {row.proves} | {row.seen or 'passed'} | {row.seconds:.0f} |")
+        cells = [f"`{row.test}`", row.proves, row.seen or "passed", f"{row.seconds:.0f}"]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     PAGE.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 

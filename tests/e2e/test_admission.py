@@ -38,9 +38,10 @@ def submit(kubectl: Kubectl, text: str) -> str:
         if data["kind"] == "ClusterTrainingRuntime":
             del data["metadata"]["namespace"]
         one = dump_all([data])
-        said += kubectl.dry_run(one)
-        if data["kind"] == "TrainingRuntime" and not said:
-            kubectl.apply(one)
+        if data["kind"] == "TrainingRuntime":  # alike jobs share one: apply it, as a user would
+            said += "" if "serverside-applied" in kubectl.apply(one) else f"not applied: {one[:200]}"
+        else:
+            said += kubectl.dry_run(one)
     return said
 
 
