@@ -57,6 +57,7 @@ def kubectl(cluster: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubect
     yield own
     if request.node.stash.get(_FAILED, False):
         print(own.picture())
+        print(own.managers())
     own.run("delete", "trainjobs,pytorchjobs,jobsets", "--all", "--wait=false", check=False)
     cluster.run("delete", "namespace", name, "--wait=false")
 

@@ -12,6 +12,12 @@ from typing import Any
 
 from trainjob.kube.yaml import dump_all
 
+MANAGERS = (
+    "kubeflow-system/kubeflow-trainer-controller-manager",
+    "kubeflow-system/jobset-controller-manager",
+    "kueue-system/kueue-controller-manager",
+    "kubeflow/training-operator",
+)
 TRAIN_IMAGE = "localhost/trainjob-cpu-stand-in:1"
 
 
@@ -103,6 +109,16 @@ class Kubectl:
             if p["metadata"]["annotations"].get("batch.kubernetes.io/job-completion-index") == str(index)
         ]
         return self.run("logs", sorted(pods)[-1], "-c", "node")
+
+    def managers(self) -> str:
+        """The last lines of each manager that speak of an error or of this namespace."""
+        out = []
+        for deployment in MANAGERS:
+            namespace, name = deployment.split("/")
+            log = self.run("logs", "-n", namespace, f"deployment/{name}", "--tail=400", check=False).splitlines()
+            telling = [line for line in log if self.namespace in line or "error" in line.lower()][-8:]
+            out += [f"--- {deployment}", *(line[:400] for line in telling)]
+        return "\n".join(out)
 
     def picture(self) -> str:
         """Events, then pods: what a person would look at first, kept short."""
