@@ -10,9 +10,10 @@ import os
 from pathlib import Path
 from typing import Final
 
-from . import container
+from . import container, engine
 from .container import Build
 from .context import Context
+from .host import require_disk
 from .images import Source
 
 # The name that the overlays for clusters without GPUs write.
@@ -55,6 +56,7 @@ def ensure(ctx: Context, source: Source) -> str:
     )  # fmt: skip
     if container.has(ctx, IMAGE, recipe):
         return IMAGE
+    require_disk(engine.data_folder(ctx))
     debian = source.debian()
     with ctx.progress.step("training image"), Build(ctx, debian) as build:
         with ctx.progress.step("Debian packages of the training image"):
