@@ -18,6 +18,7 @@ MANAGERS = (
     "kueue-system/kueue-controller-manager",
     "kubeflow/training-operator",
 )
+NOT_YET = ("failed calling webhook", "connection refused", "no endpoints available", "conversion webhook")
 TRAIN_IMAGE = "localhost/trainjob-cpu-stand-in:1"
 
 
@@ -35,11 +36,21 @@ class Kubectl:
     made: list[str] = field(default_factory=list)
 
     def run(self, *args: str, stdin: str | None = None, check: bool = True, timeout: float = 120) -> str:
-        """stdout of a kubectl call. `check=False` returns stdout and stderr together."""
-        done = subprocess.run(
-            [self.program, "--kubeconfig", str(self.kubeconfig), "-n", self.namespace, *args],
-            input=stdin, capture_output=True, text=True, timeout=timeout, check=False,
-        )  # fmt: skip
+        """stdout of a kubectl call. `check=False` returns stdout and stderr together.
+
+        A webhook that does not answer yet is asked again for a minute: a manager may be Ready a
+        moment before its Service leads there.
+        """
+        end = time.monotonic() + 60
+        while True:
+            done = subprocess.run(
+                [self.program, "--kubeconfig", str(self.kubeconfig), "-n", self.namespace, *args],
+                input=stdin, capture_output=True, text=True, timeout=timeout, check=False,
+            )  # fmt: skip
+            passing = done.returncode != 0 and any(text in done.stderr for text in NOT_YET)
+            if not passing or time.monotonic() > end:
+                break
+            time.sleep(2)
         if check and done.returncode != 0:
             raise KubectlError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
         return done.stdout if check else done.stdout + done.stderr

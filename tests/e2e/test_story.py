@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from tests.e2e.kube import TRAIN_IMAGE, Kubectl
+from tests.e2e.test_training import stand_ins
 from trainjob.kube.yaml import dump, load
 from trainjob.migrate import migrate_text
+
+__all__ = ["stand_ins"]
 
 QUOTA = 4
 RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "ephemeral-storage")
@@ -86,7 +89,7 @@ def why_waiting(kubectl: Kubectl) -> str:
 
 @pytest.mark.ci
 @pytest.mark.queue
-@pytest.mark.usefixtures("programs", "queue")
+@pytest.mark.usefixtures("stand_ins", "programs", "queue")
 def test_suspended_for_one_pod_too_many(kubectl: Kubectl, seen: Callable[[str], None]) -> None:
     """Master 1 + Worker 2 at 2 GPUs under a quota of 4: Suspended in v1; migrate says 6 GPUs; v2's
     Workload says the same; the two-pod form is admitted and trains."""
