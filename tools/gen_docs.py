@@ -117,12 +117,10 @@ def runtimes_table() -> str:
         r = catalogue[name]
         limits = r.resources.get("limits", {})
         link = f"[{name}]({r.file.relative_to(ROOT / 'runtimes').as_posix()})"
-        nodes = "any" if r.purpose == "v1-compat" and r.gated else str(r.nodes)
-        gpus = str(r.gpus) if r.resources else "as the job"
         by = "component `multi-node`" if r.gated else "every overlay"
         lines.append(
-            f"| {link} | {nodes} | {gpus} | {limits.get('cpu', '-')} | {limits.get('memory', '-')} | {by} "
-            f"| {r.summary} |"
+            f"| {link} | {r.shown_nodes} | {r.shown_gpus} | {limits.get('cpu', '-')} | {limits.get('memory', '-')} "
+            f"| {by} | {r.summary} |"
         )
     return "\n".join(lines)
 

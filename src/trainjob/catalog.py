@@ -78,6 +78,16 @@ class Runtime:
         return int(self.manifest["spec"].get("mlPolicy", {}).get("numNodes", 1))
 
     @property
+    def shown_nodes(self) -> str:
+        """The number of nodes for a table; a migrated job brings its own."""
+        return "any" if self.purpose == "v1-compat" and self.gated else str(self.nodes)
+
+    @property
+    def shown_gpus(self) -> str:
+        """GPUs per node for a table; a runtime without resources takes the job's."""
+        return str(self.gpus) if self.resources else "as the job"
+
+    @property
     def job(self) -> Mapping[str, Any]:
         """The replicatedJob that trains."""
         for job in self.manifest["spec"]["template"]["spec"]["replicatedJobs"]:

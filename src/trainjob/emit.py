@@ -180,7 +180,7 @@ def for_target(manifest: Mapping[str, Any], target: Target) -> Mapping[str, Any]
     """A catalogue runtime, written for the newest Trainer, in the shape that `target` accepts."""
     if not target.torch_nproc_in_runtime or "torch" not in manifest["spec"].get("mlPolicy", {}):
         return manifest
-    policy = {**manifest["spec"]["mlPolicy"], "torch": {"numProcPerNode": "auto"}}
+    policy = {**manifest["spec"]["mlPolicy"], "torch": _torch(target)}
     return {**manifest, "spec": {**manifest["spec"], "mlPolicy": policy}}
 
 
@@ -225,11 +225,16 @@ def derive_runtime(intent: TrainingIntent, runtime: Runtime, target: Target = DE
     return {"apiVersion": API_VERSION, "kind": "TrainingRuntime", "metadata": metadata, "spec": spec}
 
 
+def _torch(target: Target) -> dict[str, Any]:
+    """The torch policy of a runtime; Trainer 2.2 removed the field that 2.0 and 2.1 have."""
+    return {"numProcPerNode": "auto"} if target.torch_nproc_in_runtime else {}
+
+
 def _ml_policy(intent: TrainingIntent, target: Target) -> dict[str, Any]:
     if intent.worker is not None:
         # Without the torch policy nothing counts the nodes of rank 0's job but this number.
         return {"numNodes": 1}
-    torch: dict[str, Any] = {"numProcPerNode": "auto"} if target.torch_nproc_in_runtime else {}
+    torch = _torch(target)
     if intent.env_targets and target.env_injection:
         names_ = list(intent.env_targets)
         torch["envInjection"] = {"targets": [{"jobName": NODE, "containerNames": names_}]}

@@ -38,8 +38,8 @@ def list_(style: str) -> None:
         rows.append(
             (
                 r.name,
-                "any" if r.purpose == "v1-compat" and r.gated else str(r.nodes),
-                str(r.gpus) if r.resources else "as the job",
+                r.shown_nodes,
+                r.shown_gpus,
                 str(limits.get("cpu", "-")),
                 str(limits.get("memory", "-")),
                 "multi-node component" if r.gated else "every overlay",

@@ -296,15 +296,5 @@ class _Work:
             f"a PyTorchJob stands as text in {holder}, under {yaml.dotted(site.path)}; it is left untouched",
             "take the text out into a file of its own and migrate that",
         )
-        open_ones = placeholders.find({"text": site.data})
-        for p in open_ones:
-            self.findings.append(
-                Finding(
-                    codes.PLACEHOLDER,
-                    Severity.ERROR,
-                    f"the {p.engine} placeholder {p.text} is not filled in",
-                    self.doc.locate(site.path),
-                    "render the template first; no value is guessed",
-                    unreadable=True,
-                )
-            )
+        where = self.doc.locate(site.path)
+        self.findings += [placeholders.unfilled(p, where) for p in placeholders.find({"text": site.data})]

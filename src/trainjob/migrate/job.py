@@ -133,17 +133,7 @@ def _placeholders(data: Mapping[str, Any], source: Source, findings: list[Findin
     for p in found:
         where = source.locate(p.path)
         if hard:
-            findings.append(
-                Finding(
-                    codes.PLACEHOLDER,
-                    Severity.ERROR,
-                    f"the {p.engine} placeholder {p.text} is not filled in",
-                    where,
-                    "render the template first; no value is guessed",
-                    subject,
-                    unreadable=True,
-                )
-            )
+            findings.append(placeholders.unfilled(p, where, subject))
         else:
             findings.append(
                 Finding(

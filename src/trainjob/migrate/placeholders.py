@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainjob.findings import Finding, Location, Severity
 from trainjob.kube.yaml import Path
+from trainjob.migrate import codes
 from trainjob.migrate.launch import shell_script
 
 _MUSTACHE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{\{|\{%", re.S)
@@ -34,6 +36,19 @@ class Placeholder:
 def find(data: Any) -> list[Placeholder]:
     """All placeholders of a job, in document order."""
     return list(_walk(data, (), shell=False))
+
+
+def unfilled(placeholder: Placeholder, where: Location, subject: str = "") -> Finding:
+    """The error for a placeholder that makes the job unreadable."""
+    return Finding(
+        codes.PLACEHOLDER,
+        Severity.ERROR,
+        f"the {placeholder.engine} placeholder {placeholder.text} is not filled in",
+        where,
+        "render the template first; no value is guessed",
+        subject,
+        unreadable=True,
+    )
 
 
 def first_template_line(text: str) -> int | None:

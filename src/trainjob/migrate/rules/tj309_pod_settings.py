@@ -27,7 +27,6 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
             role.spec["terminationGracePeriodSeconds"] = grace
             if draft.target.patch_grace_period and "kueue.x-k8s.io/queue-name" in draft.labels:
                 # Kueue up to 0.19 rewrites the patch with Trainer 2.2 types, which lack this field.
-                role.spec["terminationGracePeriodSeconds"] = grace
                 yield say.warning(
                     role.at("terminationGracePeriodSeconds"),
                     "Kueue up to 0.19 drops the grace period from a TrainJob's patch on admission",
