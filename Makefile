@@ -75,7 +75,7 @@ TRAINER ?= 2.3.0
 export CLUSTER
 
 cluster: setup ## a real kind cluster with Trainer, JobSet, Kueue and the v1 operator (CLUSTER=name TRAINER=2.3.0)
-	$(BIN)/python -m tests.cluster up --trainer $(TRAINER) --gpus 16
+	$(BIN)/python -m tests.cluster up --trainer $(TRAINER) --gpus 16 --workers 1
 	$(BIN)/python -m tests.cluster load
 
 cluster-down: setup ## delete it

@@ -69,6 +69,11 @@ class Context:
         return self.folder / "kubeconfig"
 
     @property
+    def shared(self) -> Path:
+        """The folder that all nodes of this cluster share."""
+        return self.folder / "shared"
+
+    @property
     def timings(self) -> Path:
         return self.home / "timings" / f"{self.name}.json"
 

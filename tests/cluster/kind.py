@@ -19,6 +19,8 @@ from .versions import KIND
 T = TypeVar("T")
 
 GPU: Final = "nvidia.com/gpu"
+# In every node the same folder: what a file server is in a real cluster.
+SHARED: Final = "/shared"
 _CNI_FILE: Final = "/etc/cni/net.d/10-kind.conflist"
 _IMAGE_LABEL: Final = "dev.trainjob.image"
 # A layer is needed once, unpacked: halves what a large image takes.
@@ -44,8 +46,8 @@ def nodes(ctx: Context) -> list[Node]:
     return sorted(found, key=lambda node: (not node.name.endswith("-control-plane"), node.name))
 
 
-def config(host: Host, own_network: bool, workers: int, api_port: int) -> dict[str, Any]:
-    """kind's configuration."""
+def config(host: Host, own_network: bool, workers: int, api_port: int, shared: Path) -> dict[str, Any]:
+    """kind's configuration. `shared` is a folder of this machine that every node mounts at /shared."""
     kubelet: dict[str, Any] = {
         "kind": "KubeletConfiguration",
         # A manager's certificate reaches its pod with the next sync: soon, for managers that are ready soon.
@@ -58,12 +60,16 @@ def config(host: Host, own_network: bool, workers: int, api_port: int) -> dict[s
     networking: dict[str, Any] = {"disableDefaultCNI": not own_network, "apiServerAddress": "127.0.0.1"}
     if api_port:
         networking["apiServerPort"] = api_port
+    # The control plane takes jobs too, also beside workers: a laptop has no machine to spare.
+    untainted = {"kind": "InitConfiguration", "nodeRegistration": {"taints": []}}
+    mounts = [{"hostPath": str(shared), "containerPath": SHARED}]
+    roles = ["control-plane", *["worker"] * workers]
     return {
         "kind": "Cluster",
         "apiVersion": "kind.x-k8s.io/v1alpha4",
         "networking": networking,
-        "kubeadmConfigPatches": [json.dumps(kubelet)],
-        "nodes": [{"role": "control-plane"}, *({"role": "worker"} for _ in range(workers))],
+        "kubeadmConfigPatches": [json.dumps(kubelet), json.dumps(untainted)],
+        "nodes": [{"role": role, "extraMounts": mounts} for role in roles],
     }
 
 
@@ -94,7 +100,8 @@ def create(ctx: Context, image: str, own_network: bool, workers: int, api_port: 
     """Creates the cluster. On failure it says what the kubelet said, and leaves nothing."""
     file = ctx.folder / "kind.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(config(ctx.host, own_network, workers, api_port), indent=1))
+    ctx.shared.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(config(ctx.host, own_network, workers, api_port, ctx.shared), indent=1))
     made = ctx.sh.run(
         _kind(ctx), "create", "cluster", "--name", ctx.name, "--image", image, "--config", file,
         "--kubeconfig", ctx.kubeconfig, "--retain", "--wait", "0s", timeout=600, check=False, bound=True,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import Any
 
-from . import container, engine, images, kind, stack, trainimage, versions
+from . import container, engine, images, kind, stack, storage, trainimage, versions
 from .context import Context
 from .host import require_disk, require_port
 from .problems import ClusterError
@@ -36,6 +37,7 @@ def up(ctx: Context, wanted: str, trainer: Trainer, workers: int, gpus: int, api
             kind.wait_ready(ctx, kubectl)
             kind.fake_gpus(ctx, kubectl, gpus)
         _note_made(ctx)
+        storage.share(ctx, kubectl)
         stack.install(ctx, source, kubectl, trainer)
     except BaseException:
         _leave_nothing(ctx, started)
@@ -56,6 +58,7 @@ def down(ctx: Context) -> bool:
             kind.delete(ctx)
     for name in ("cluster.json", "kubeconfig", "kind.json"):
         (ctx.folder / name).unlink(missing_ok=True)
+    shutil.rmtree(ctx.shared, ignore_errors=True)
     engine.stop_if_ours(ctx)
     return there
 

@@ -34,6 +34,12 @@ def kubectl_of(context: Context) -> str:
     return str(brought[-1]) if brought else shutil.which("kubectl") or "kubectl"
 
 
+def kubernetes(context: Context) -> str:
+    """The version of the nodes, as the cluster itself says it."""
+    node = Kubectl(kubectl_of(context), context.kubeconfig).list("nodes")[0]
+    return str(node["status"]["nodeInfo"]["kubeletVersion"])
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Kubectl:
     """kubectl for the test cluster. Fails, never skips, when there is none."""
@@ -110,7 +116,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         context = Context(os.environ.get("CLUSTER", "trainjob"))
         release = TRAINERS[context.state["trainer"]]
         versions = {
-            "Kubernetes": context.state["kubernetes"],
+            "Kubernetes": kubernetes(context),
             "Trainer": release.module.version,
             "JobSet": release.jobset.version,
             "Kueue": KUEUE_MODULE.version,

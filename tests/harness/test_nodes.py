@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -33,17 +34,19 @@ def kubelet(config: dict[str, object]) -> dict[str, object]:
 
 
 def test_a_full_machine_gets_kinds_own_settings() -> None:
-    made = kind.config(FULL, own_network=True, workers=0, api_port=0)
-    assert made["nodes"] == [{"role": "control-plane"}]
+    made = kind.config(FULL, own_network=True, workers=0, api_port=0, shared=Path("/tmp/x"))
+    mount = {"hostPath": "/tmp/x", "containerPath": "/shared"}
+    assert made["nodes"] == [{"role": "control-plane", "extraMounts": [mount]}]
     assert made["networking"] == {"disableDefaultCNI": False, "apiServerAddress": "127.0.0.1"}
     assert set(kubelet(made)) == {"kind", "syncFrequency"}
 
 
 def test_a_bare_machine_gets_a_kubelet_that_bears_with_it() -> None:
-    made = kind.config(BARE, own_network=False, workers=2, api_port=6443)
+    made = kind.config(BARE, own_network=False, workers=2, api_port=6443, shared=Path("/tmp/x"))
     assert [node["role"] for node in made["nodes"]] == ["control-plane", "worker", "worker"]
     assert made["networking"]["disableDefaultCNI"] is True
     assert made["networking"]["apiServerPort"] == 6443
+    assert json.loads(made["kubeadmConfigPatches"][1])["nodeRegistration"] == {"taints": []}
     assert kubelet(made)["featureGates"] == {"KubeletInUserNamespace": True}
     assert kubelet(made)["cgroupDriver"] == "cgroupfs"
 
