@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("status", parents=[common], help="print what there is, as JSON; exit 0 when all is ready")
     commands.add_parser("kubeconfig", parents=[common], help="print the path of its private kubeconfig")
     bring_in = commands.add_parser("load", parents=[common], help="put images into its nodes")
-    bring_in.add_argument("images", nargs="*", metavar="IMAGE", help="of the engine (default: the training image)")
+    bring_in.add_argument("images", nargs="*", metavar="IMAGE", help="or s3 (default: the training image)")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The training image: torch, transformers and peft for CPUs, with their bytecode compiled.
+"""The training image: torch, transformers, peft and s3fs for CPUs, with their bytecode compiled.
 
 The torch that package indexes serve for Linux is built for CUDA. It runs on CPUs; what only a GPU would
 use is removed. An index of CPU builds gives a smaller image: TRAINJOB_TORCH_INDEX names it.
@@ -41,7 +41,7 @@ fi
 """
 _CHECK: Final = """
 /opt/venv/bin/python -c '
-import torch, torch.distributed, transformers, peft
+import torch, torch.distributed, transformers, peft, s3fs
 from torch.distributed.fsdp import fully_shard
 assert torch.distributed.is_gloo_available()
 print(torch.__version__, transformers.__version__, peft.__version__)'

@@ -6,7 +6,7 @@ import json
 import shutil
 from typing import Any
 
-from . import container, engine, images, kind, stack, storage, trainimage, versions
+from . import container, engine, images, kind, objectstore, stack, storage, trainimage, versions
 from .context import Context
 from .host import require_disk, require_port
 from .problems import ClusterError
@@ -64,10 +64,11 @@ def down(ctx: Context) -> bool:
 
 
 def load(ctx: Context, wanted: list[str]) -> None:
-    """Puts images into the nodes; without a name, the training image, made if need be."""
+    """Puts images into the nodes; without a name, the training image. That and `s3` are made if need be."""
     _require_up(ctx)
     source = images.choose(ctx, "auto")
-    for image in wanted or [trainimage.ensure(ctx, source)]:
+    named = [objectstore.ensure(ctx) if name == "s3" else name for name in wanted]
+    for image in named or [trainimage.ensure(ctx, source)]:
         if not container.has(ctx, image):
             raise ClusterError(f"docker has no image {image}", f"build it, or pull it: `docker pull {image}`")
         with ctx.progress.step(f"load {image}"):

@@ -81,6 +81,12 @@ COREDNS: Final = Program(
 )
 KIND: Final = Program("kind", KIND_MODULE, ".", on_host=True)
 STORAGE: Final = Program("local-path-provisioner", STORAGE_MODULE, ".")
+# A server that speaks S3, for checkpoints in object storage; made and loaded when a test needs it.
+S3_SERVER: Final = Program(
+    "versitygw",
+    Module("github.com/versity/versitygw", "v1.8.0", "h1:au+wI+aybno/STsQiSm35Uu6Q6iK5MWReQxgO6SEMFc="),
+    "./cmd/versitygw",
+)
 KUEUE: Final = Program("kueue", KUEUE_MODULE, "./cmd/kueue")
 OPERATOR: Final = Program("training-operator.v1", OPERATOR_MODULE, "./cmd/training-operator.v1")
 

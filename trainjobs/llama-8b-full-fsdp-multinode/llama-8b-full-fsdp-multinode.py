@@ -30,8 +30,8 @@ def job(target: Target = DEFAULT) -> TrainJob:
         ],
         env={"HF_HUB_OFFLINE": "1"},
         queue="team-a",
-        checkpoints="tune-checkpoints-rwx",
-        claims={"/cache": "model-cache-rwx"},
+        cache="model-cache-rwx:rwx",
+        checkpoints="tune-checkpoints-rwx:rwx",
         target=target,
     )
 

@@ -26,8 +26,8 @@ def job(target: Target = DEFAULT) -> TrainJob:
         ],
         env={"HF_TOKEN": {"secretKeyRef": {"name": "hf-token", "key": "token"}}},
         queue="team-a",
+        cache="model-cache",
         checkpoints="tune-checkpoints",
-        claims={"/cache": "model-cache"},
         target=target,
     )
 
