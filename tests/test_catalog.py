@@ -97,6 +97,25 @@ def test_a_missing_runtime_lists_what_exists() -> None:
     assert V1_COMPAT in catalog()
 
 
+def test_a_deprecated_runtime_names_another() -> None:
+    """One that exists and is not deprecated itself (docs/adr/0011); a version suffix has a predecessor."""
+    for name, runtime in catalog().items():
+        if runtime.deprecated:
+            assert not catalog()[runtime.replaced_by].deprecated
+        else:
+            assert runtime.replaced_by == runtime.notice == ""
+        stem, _, version = name.rpartition("-v")
+        if stem and version.isdecimal():
+            assert stem in catalog() or f"{stem}-v{int(version) - 1}" in catalog()
+
+
+def test_deprecation_without_a_successor() -> None:
+    """Says so without one."""
+    manifest = {"metadata": {"labels": {"trainer.kubeflow.org/support": "deprecated"}}, "spec": {}}
+    runtime = Runtime("x", "ClusterTrainingRuntime", manifest, Path("x"))
+    assert (runtime.deprecated, runtime.replaced_by, runtime.notice) == (True, "", "deprecated")
+
+
 def test_it_is_read_once() -> None:
     """The packaged one."""
     assert catalog() is catalog()

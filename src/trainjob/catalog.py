@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from trainjob.kube import quantity
 from trainjob.kube.yaml import load
+from trainjob.targets import GROUP
 
 LABEL: Final = "trainjob.dev"
 TOPOLOGY: Final = f"{LABEL}/topology"
@@ -20,6 +21,12 @@ ACCELERATOR: Final = f"{LABEL}/accelerator"
 PURPOSE: Final = f"{LABEL}/purpose"
 MATURITY: Final = f"{LABEL}/maturity"
 SUMMARY: Final = f"{LABEL}/summary"
+# Trainer's own label: its webhook warns of a runtime that has it, and of a job that names one
+# (kubeflow/trainer v2.3.0 pkg/constants/constants.go, docs/operator-guides/runtime.md).
+SUPPORT: Final = f"{GROUP}/support"
+DEPRECATED: Final = "deprecated"
+# Ours: the name of the runtime to take instead.
+REPLACED_BY: Final = f"{LABEL}/replaced-by"
 V1_COMPAT: Final = "torch-v1-compat"
 V1_COMPAT_MULTINODE: Final = "torch-v1-compat-multinode"
 
@@ -68,6 +75,23 @@ class Runtime:
     def gated(self) -> bool:
         """True for a runtime that no overlay installs unless its component is chosen."""
         return self.labels.get(MATURITY) == "gated"
+
+    @property
+    def deprecated(self) -> bool:
+        """True for a runtime that new jobs should not name any more."""
+        return self.labels.get(SUPPORT) == DEPRECATED
+
+    @property
+    def replaced_by(self) -> str:
+        """The runtime to take instead of a deprecated one; "" when none is named."""
+        return str(self.manifest["metadata"].get("annotations", {}).get(REPLACED_BY, ""))
+
+    @property
+    def notice(self) -> str:
+        """What to say of a deprecated runtime; "" for the others."""
+        if not self.deprecated:
+            return ""
+        return "deprecated" + (f", use {self.replaced_by}" if self.replaced_by else "")
 
     @property
     def summary(self) -> str:

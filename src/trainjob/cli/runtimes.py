@@ -1,4 +1,4 @@
-"""`trainjob runtimes`: the catalogue, as a table and one by one."""
+"""`trainjob runtimes`: the catalogue, as a table and one by one, and what differs between two states."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ import click
 from trainjob import emit
 from trainjob.catalog import CatalogError, Runtime, catalog
 from trainjob.cli.common import say, target_option
+from trainjob.cli.inputs import STDIN
 from trainjob.kube.yaml import dump
 from trainjob.targets import DEFAULT, Target
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """List and show the curated runtimes.
+    """List, show and compare runtimes.
 
     \b
     trainjob runtimes list
     trainjob runtimes show torch-fsdp-8gpu
+    kubectl get clustertrainingruntimes -o yaml | trainjob runtimes diff - overlays/prod
     """
 
 
@@ -43,7 +45,7 @@ def list_(style: str) -> None:
                 str(limits.get("cpu", "-")),
                 str(limits.get("memory", "-")),
                 "multi-node component" if r.gated else "every overlay",
-                r.summary,
+                f"({r.notice}) {r.summary}" if r.deprecated else r.summary,
             )
         )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
@@ -65,6 +67,60 @@ def show(name: str, target: Target) -> None:
         click.echo(runtime.file.read_text(encoding="utf-8"), nl=False)
     else:
         click.echo(dump(emit.for_target(runtime.manifest, target)), nl=False)
+    if runtime.deprecated:
+        say(f"warning: {runtime.name} is {runtime.notice}")
+
+
+@command.command("diff")
+@click.argument("old", metavar="A")
+@click.argument("new", metavar="B")
+@target_option
+@click.option("--common", is_flag=True, help="Leave out runtimes that only one side has.")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def diff(old: str, new: str, target: Target, common: bool, style: str) -> None:
+    """What applying B over A would change, field by field, and whom each change reaches.
+
+    A and B: a runtime of the catalogue, `catalogue` for all of it, a file, an overlay, a folder of
+    files, or - for stdin. What the server fills in is left out. One runtime against one is compared
+    whatever their names; against several it meets the one of its name.
+
+    \b
+    kubectl get clustertrainingruntimes -o yaml | trainjob runtimes diff - overlays/prod --common
+    trainjob runtimes diff torch-fsdp-4gpu torch-fsdp-8gpu
+
+    \b
+    new-name               the server refuses the change under the same name
+    strands-jobs           a job that names it cannot be updated or resumed
+    running-jobs           running jobs are rendered anew (Trainer before 2.3)
+    restarts-queued-jobs   running jobs of a Kueue queue are stopped and start again
+    new-jobs               only jobs that are created later
+    no-job                 nobody
+
+    Exit codes: 0 no difference, 1 differences, 2 unreadable input.
+    """
+    from trainjob.cli.runtimediff import SideError, as_json, as_text, chosen, effects, side
+    from trainjob.rundiff import MEANS, differences
+
+    if old == new == STDIN:
+        raise click.UsageError("only one side can be -")
+    try:
+        before, after = chosen(side(old, target), side(new, target), (old, new))
+    except SideError as err:
+        say(f"error: {err}")
+        if err.fix:
+            say(f"    fix: {err.fix}")
+        sys.exit(2)
+    found = list(differences(before, after, target, common=common))
+    if style == "json":
+        click.echo(as_json(found, target))
+    else:
+        for line in as_text(found):
+            click.echo(line)
+        for effect, count in effects(found).items():
+            say(f"{count} {effect}: {MEANS[effect]}")
+        if not found:
+            say(f"no difference ({len(before)} and {len(after)} runtimes)")
+    sys.exit(1 if found else 0)
 
 
 def _facts(runtime: Runtime) -> dict[str, object]:
@@ -75,6 +131,8 @@ def _facts(runtime: Runtime) -> dict[str, object]:
         "gpusPerNode": runtime.gpus,
         "purpose": runtime.purpose,
         "gated": runtime.gated,
+        "deprecated": runtime.deprecated,
+        "replacedBy": runtime.replaced_by or None,
         "image": runtime.image,
         "resources": runtime.resources,
         "summary": runtime.summary,
