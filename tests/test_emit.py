@@ -355,11 +355,18 @@ def test_two_roles() -> None:
 @every_target
 @pytest.mark.parametrize("name", list(catalog()))
 def test_catalogue_runtimes_in_the_targets_shape(name: str, each: Target) -> None:
-    """Only the torch policy differs; a runtime without it is left alone."""
+    """The torch policy differs, and in 2.0 the restart rules; what has neither is left alone."""
     manifest = catalog()[name].manifest
     made = for_target(manifest, each)
     torch = made["spec"]["mlPolicy"]["torch"]
     assert torch == ({"numProcPerNode": "auto"} if each.torch_nproc_in_runtime else {})
-    assert {**made["spec"], "mlPolicy": 0} == {**manifest["spec"], "mlPolicy": 0}
+    if each.failure_message_patterns or catalog()[name].purpose == "v1-compat":
+        assert {**made["spec"], "mlPolicy": 0} == {**manifest["spec"], "mlPolicy": 0}
+    else:
+        jobset = made["spec"]["template"]["spec"]
+        assert [rule["name"] for rule in jobset["failurePolicy"]["rules"]] == ["onDisruption"]
+        pods = jobset["replicatedJobs"][0]["template"]["spec"]["podFailurePolicy"]["rules"]
+        assert [rule.get("onExitCodes", {}).get("values") for rule in pods] == [None, [143]]
+        assert check_runtime(made, each) == []
     plain = {"spec": {"mlPolicy": {"numNodes": 2}}}
     assert for_target(plain, each) is plain

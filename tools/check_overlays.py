@@ -34,6 +34,17 @@ HEAD: Final = {
 STAND_IN: Final = "cpu-stand-in"
 KIND: Final = "ClusterTrainingRuntime"
 GATED: Final = "multi-node"
+# The admission lock, beside the runtimes: its policies come whole or not at all.
+GATE: Final = "multi-node-gate"
+GATE_ALL: Final = "multi-node-gate-all"
+GATE_KINDS: Final = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+# Overlays of Kueue objects are rendered and applied by themselves, beside the runtimes.
+QUEUES: Final = "queues"
+QUEUE_KINDS: Final = frozenset(
+    {"ClusterQueue", "Cohort", "LocalQueue", "Namespace", "ResourceFlavor", "Topology", "WorkloadPriorityClass"}
+)
+# What our runtimes request: a ClusterQueue that lacks one of them admits none of their jobs.
+COVERED: Final = frozenset({"cpu", "memory", "ephemeral-storage", "nvidia.com/gpu"})
 _NOBODY: Final = "matches-nothing"
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -89,6 +100,16 @@ class Repository:
     def at(self, folder: Path) -> Layer | None:
         return next((x for x in self.layers if x.folder == folder.resolve()), None)
 
+    def of_queues(self, layer: Layer) -> bool:
+        """True when the layer, or a component that it chooses, is about Kueue objects."""
+        if any(entry.get("target", {}).get("kind") in QUEUE_KINDS for entry in layer.entries("patches")):
+            return True
+        files = [layer.folder / str(entry) for entry in layer.entries("resources")]
+        if any(o.get("kind") in QUEUE_KINDS for f in files if f.is_file() for o in objects(f.read_bytes())):
+            return True
+        chosen = [self.at(layer.folder / str(entry)) for entry in layer.entries("components")]
+        return any(self.of_queues(component) for component in chosen if component is not None)
+
 
 # --- one file --------------------------------------------------------------------------------------
 
@@ -127,8 +148,8 @@ def patches(layer: Layer) -> Iterator[str]:
         if entry.keys() != {"target", "patch"}:
             yield f"{where} must have a target and an inline patch"
             continue
-        if entry["target"].get("kind") != KIND:
-            yield f"{where} must target kind {KIND}"
+        if entry["target"].get("kind") not in {KIND, *QUEUE_KINDS, *GATE_KINDS}:
+            yield f"{where} must target kind {KIND}, or one of Kueue or of the gate"
         operations = yaml.safe_load(entry["patch"])
         if not isinstance(operations, list):
             yield f"{where} is a strategic merge"
@@ -148,6 +169,8 @@ def _unguarded(operations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             tested.add(path)
         for match in re.finditer(r"/\d+(?=/|$)", path):
             element = path[: match.end()]
+            if path[: match.start()].endswith("/resourceGroups"):  # has no name; its flavors do
+                continue
             if f"{element}/name" not in tested:
                 yield f"uses {element} without a test of its name"
 
@@ -216,13 +239,17 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def outcome(repo: Repository, layer: Layer, rendered: bytes, base: bytes) -> Iterator[str]:
-    """Only runtimes, cluster-scoped, each with everything that its file has."""
+    """An overlay of runtimes: nothing else, cluster-scoped, each with everything that its file has."""
     gated_in = any(c.name == GATED for c in (Path(str(e)) for e in layer.entries("components")))
     gated = {f.stem for f in (repo.root / "runtimes" / GATED).glob("*.yaml")}
     originals = {doc["metadata"]["name"]: doc for doc in objects(base)}
     seen: set[str] = set()
-    for doc in objects(rendered):
+    docs = objects(rendered)
+    yield from lock(repo, layer, docs)
+    for doc in docs:
         name = doc["metadata"]["name"]
+        if doc["kind"] in GATE_KINDS:
+            continue
         seen.add(name)
         if doc["kind"] != KIND:
             yield f"{layer.name}: renders {doc['kind']} {name}; overlays hold runtimes only"
@@ -239,6 +266,46 @@ def outcome(repo: Repository, layer: Layer, rendered: bytes, base: bytes) -> Ite
                     yield f"{layer.name}: {name} lost {path}"
     for name in sorted(originals.keys() - gated - seen):
         yield f"{layer.name}: {name} is missing"
+
+
+def lock(repo: Repository, layer: Layer, docs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The gate with everything that its files have, and no runtimes of several nodes without it."""
+    chosen = {Path(str(entry)).name for entry in layer.entries("components")}
+    if GATED in chosen and GATE not in chosen:
+        yield f"{layer.name}: {GATED} goes with {GATE}, which decides where those runtimes may be used"
+    folder = repo.root / "overlays" / "components" / GATE
+    files = [f for f in sorted(folder.glob("*.y*ml")) if f.name != FILE] if GATE in chosen else []
+    wanted = {f"{d['kind']} {d['metadata']['name']}" for f in files for d in objects(f.read_bytes())}
+    found = {f"{d['kind']} {d['metadata']['name']}" for d in docs if d["kind"] in GATE_KINDS}
+    for name in sorted(wanted - found):
+        yield f"{layer.name}: {name} is missing"
+    for name in sorted(found - wanted):
+        yield f"{layer.name}: {name} is not of {GATE}"
+
+
+def queues(layer: Layer, rendered: bytes) -> Iterator[str]:
+    """An overlay of Kueue objects: nothing else, every reference leads somewhere, nothing left uncovered."""
+    docs = objects(rendered)
+    names = {kind: {d["metadata"]["name"] for d in docs if d["kind"] == kind} for kind in QUEUE_KINDS}
+
+    def missing(doc: Mapping[str, Any], kind: str, name: Any) -> Iterator[str]:
+        if name and name not in names[kind]:
+            yield f"{layer.name}: {doc['kind']} {doc['metadata']['name']} needs {kind} {name}, which is not rendered"
+
+    for doc in docs:
+        spec, name = doc.get("spec", {}), f"{doc['kind']} {doc['metadata']['name']}"
+        if doc["kind"] not in QUEUE_KINDS:
+            yield f"{layer.name}: renders {name}; an overlay of queues holds Kueue objects and namespaces only"
+        yield from missing(doc, "Cohort", spec.get("cohortName"))
+        yield from missing(doc, "ClusterQueue", spec.get("clusterQueue"))
+        yield from missing(doc, "Topology", spec.get("topologyName"))
+        yield from missing(doc, "Namespace", doc["metadata"].get("namespace"))
+        groups = spec.get("resourceGroups", ())
+        for flavor in (f for group in groups for f in group["flavors"]):
+            yield from missing(doc, "ResourceFlavor", flavor["name"])
+        uncovered = COVERED - {r for group in groups for r in group["coveredResources"]}
+        if doc["kind"] == "ClusterQueue" and uncovered:
+            yield f"{layer.name}: {name} does not cover {', '.join(sorted(uncovered))}"
 
 
 def without(data: Kustomization, field: str, number: int) -> Kustomization:
@@ -270,9 +337,18 @@ class Workshop:
     def render(self, name: str) -> bytes:
         return build(self.root / name, self.engine)
 
+    def probe_queues(self, component: str) -> str:
+        """An overlay of what all queues need, with this component after it."""
+        name = "overlays/probe-queues"
+        chosen = dict.fromkeys((QUEUES, component))
+        data = {"apiVersion": HEAD["Kustomization"], "kind": "Kustomization"}
+        self.write(name, data | {"components": [f"../components/{c}" for c in chosen]})
+        return name
+
     def probe(self, *components: str, name: str = "overlays/probe") -> str:
         """An overlay of all runtimes with these components after the gated ones."""
-        chosen = (GATED, *(c for c in components if c != GATED))
+        first = (GATED, GATE) if GATE_ALL in components else (GATED,)
+        chosen = (*first, *(c for c in components if c not in first))
         data = {"apiVersion": HEAD["Kustomization"], "kind": "Kustomization", "resources": ["../../runtimes"]}
         self.write(name, data | {"components": [f"../components/{c}" for c in chosen]})
         return name
@@ -281,7 +357,8 @@ class Workshop:
 def effects(repo: Repository, shop: Workshop) -> Iterator[str]:
     """Everything that changes nothing: each patch, image and component is taken away in turn."""
     for layer in (*repo.components, *repo.overlays):
-        shown = shop.probe(layer.folder.name) if layer.is_component else layer.name
+        probe = shop.probe_queues if repo.of_queues(layer) else shop.probe
+        shown = probe(layer.folder.name) if layer.is_component else layer.name
         whole = shop.render(shown)
         choices = () if layer.is_component else ("components",)
         for field in ("patches", "images", *choices):
@@ -326,7 +403,9 @@ def outcomes(repo: Repository, shop: Workshop) -> Iterator[str]:
     base = shop.render(shop.probe())
     for layer in repo.overlays:
         try:
-            yield from outcome(repo, layer, shop.render(layer.name), base)
+            rendered = shop.render(layer.name)
+            rules = queues(layer, rendered) if repo.of_queues(layer) else outcome(repo, layer, rendered, base)
+            yield from rules
         except BuildError as error:
             yield f"{layer.name}: {error.stderr}"
 

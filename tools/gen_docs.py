@@ -1,4 +1,4 @@
-"""Write what is generated: docs/rules/, migration/FIELDS.md, the table in runtimes/README.md.
+"""Write what is generated: docs/rules/, docs/comparison.md, migration/FIELDS.md, a table in runtimes/README.md.
 
 python tools/gen_docs.py           write
 python tools/gen_docs.py --check   change nothing; exit 1 when something is out of date
@@ -11,6 +11,8 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import comparison
 
 from trainjob.catalog import Catalog
 from trainjob.cli.codes import Entry, documented
@@ -53,6 +55,7 @@ def files() -> Iterator[tuple[Path, str]]:
         yield ROOT / f"docs/rules/{entry.code}.md", rule_page(entry, cases.get(entry.code, []))
     yield ROOT / "docs/rules/README.md", rule_index(entries)
     yield ROOT / "migration/FIELDS.md", fields_table()
+    yield ROOT / "docs/comparison.md", f"{GENERATED}\n\n{comparison.page()}"
     readme = ROOT / "runtimes/README.md"
     yield readme, between(readme.read_text(encoding="utf-8"), "runtimes-table", runtimes_table())
 

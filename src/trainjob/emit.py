@@ -178,10 +178,35 @@ def _patch(parts: PodParts, target: Target, manager: str) -> dict[str, Any] | No
 
 def for_target(manifest: Mapping[str, Any], target: Target) -> Mapping[str, Any]:
     """A catalogue runtime, written for the newest Trainer, in the shape that `target` accepts."""
-    if not target.torch_nproc_in_runtime or "torch" not in manifest["spec"].get("mlPolicy", {}):
+    if target.torch_nproc_in_runtime and "torch" in manifest["spec"].get("mlPolicy", {}):
+        policy = {**manifest["spec"]["mlPolicy"], "torch": _torch(target)}
+        manifest = {**manifest, "spec": {**manifest["spec"], "mlPolicy": policy}}
+    if not target.failure_message_patterns:
+        manifest = _without_final_exits(manifest)
+    return manifest
+
+
+def _without_final_exits(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Without message patterns JobSet cannot tell exit codes that ask for no restart from disruptions.
+
+    Such an exit then counts as any other failure. overlays/components/trainer-2.0 does the same.
+    """
+    jobset = manifest["spec"].get("template", {}).get("spec", {})
+    rules = jobset.get("failurePolicy", {}).get("rules", [])
+    kept = [rule for rule in rules if "onJobFailureMessagePatterns" not in rule]
+    if kept == rules:
         return manifest
-    policy = {**manifest["spec"]["mlPolicy"], "torch": _torch(target)}
-    return {**manifest, "spec": {**manifest["spec"], "mlPolicy": policy}}
+    out = copy.deepcopy(dict(manifest))
+    spec = out["spec"]["template"]["spec"]
+    spec["failurePolicy"]["rules"] = kept
+    for job in spec["replicatedJobs"]:
+        pods = job["template"]["spec"].get("podFailurePolicy", {})
+        pods["rules"] = [rule for rule in pods.get("rules", []) if 64 not in _exit_codes(rule)]
+    return out
+
+
+def _exit_codes(rule: Mapping[str, Any]) -> list[int]:
+    return rule.get("onExitCodes", {}).get("values", [])  # type: ignore[no-any-return]
 
 
 # --- generated runtimes ------------------------------------------------------------------------

@@ -32,6 +32,8 @@ class Target:
     patch_grace_period: bool = False
     env_injection: bool = False
     volume_claim_policies: bool = True
+    # JobSet's failurePolicy rules can look at a Job's failure message (JobSet 0.10, jobset_types.go).
+    failure_message_patterns: bool = True
 
     def __str__(self) -> str:
         return self.name
@@ -42,6 +44,7 @@ TARGETS: tuple[Target, ...] = (
         "2.0", "v2.0.1", "v0.8.2", "podSpecOverrides",
         torch_nproc_in_runtime=True, active_deadline=False, patch_security_context=False,
         patch_affinity=False, patch_metadata=False, patch_pull_secrets=False, volume_claim_policies=False,
+        failure_message_patterns=False,
     ),
     Target(
         "2.1", "v2.1.0", "v0.10.1", "podTemplateOverrides",

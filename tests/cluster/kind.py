@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -210,14 +211,19 @@ def load(ctx: Context, image: str, name: str = "") -> bool:
     """
     identity = container.image_id(ctx, image).removeprefix("sha256:")[:16]
     missing = [node.name for node in nodes(ctx) if not _has_image(ctx, node.name, name or image, identity)]
-    for node in missing:
-        ctr = ("docker", "exec", "--interactive", "--privileged", node, "ctr", "--namespace=k8s.io", "images")
-        label = f"--label={_IMAGE_LABEL}={identity}"
-        ctx.sh.pipe(["docker", "save", image], [*ctr, "import", label, "--all-platforms", "--local", _DISCARD, "-"])
-        if name:
-            ctx.sh.run(*ctr, "tag", "--force", image, name)
-            ctx.sh.run(*ctr, "rm", image)
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        # Asked for, so that an error of one is raised here.
+        list(pool.map(lambda node: _import(ctx, node, image, name, identity), missing))
     return bool(missing)
+
+
+def _import(ctx: Context, node: str, image: str, name: str, identity: str) -> None:
+    ctr = ("docker", "exec", "--interactive", "--privileged", node, "ctr", "--namespace=k8s.io", "images")
+    label = f"--label={_IMAGE_LABEL}={identity}"
+    ctx.sh.pipe(["docker", "save", image], [*ctr, "import", label, "--all-platforms", "--local", _DISCARD, "-"])
+    if name:
+        ctx.sh.run(*ctr, "tag", "--force", image, name)
+        ctx.sh.run(*ctr, "rm", image)
 
 
 def _has_image(ctx: Context, node: str, image: str, identity: str) -> bool:

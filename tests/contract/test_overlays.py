@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,13 @@ pytestmark = pytest.mark.kubectl
 ROOT = Path(__file__).resolve().parents[2]
 OVERLAYS = ("dev", "kind", "kind-multi-node", "prod", "prod-multi-node", "rhoai-3.5")
 COMPONENTS = (
-    "cpu-stand-in", "debug", "fixed-uid", "gpu-tolerations", "kueue", "multi-node", "registry", "trainer-2.1",
+    "cpu-stand-in", "debug", "fixed-uid", "gpu-tolerations", "kueue", "multi-node", "multi-node-gate",
+    "multi-node-gate-all", "nccl-debug", "nccl-gdr", "network-ib", "network-roce", "network-tcp", "registry",
+    "trainer-2.0", "trainer-2.1",
 )  # fmt: skip
+# Kueue objects: applied by themselves, in no overlay of runtimes.
+QUEUE_COMPONENTS = ("queues", "queues-team-a", "queues-team-b", "topology")
+EXAMPLES = ("examples/multi-node-roce", "examples/queues")
 SINGLE, MULTI = 7, 2
 COMPAT = {"torch-v1-compat", "torch-v1-compat-multinode"}
 SIZES = ("cpu", "memory", "ephemeral-storage")
@@ -28,7 +34,8 @@ Objects = dict[str, dict[str, Any]]
 
 
 def by_name(stream: bytes) -> Objects:
-    return {doc["metadata"]["name"]: doc for doc in policy.objects(stream)}
+    """The runtimes; what stands beside them is test_gate.py's."""
+    return {doc["metadata"]["name"]: doc for doc in policy.objects(stream) if doc["kind"] == policy.KIND}
 
 
 def pod(doc: dict[str, Any]) -> dict[str, Any]:
@@ -69,17 +76,26 @@ def shop(newest_engine: Engine, tmp_path: Path) -> policy.Workshop:
 def test_policy_holds(newest_engine: Engine) -> None:
     result = policy.check(ROOT, newest_engine)
     assert result.broken == ()
+    components, overlays = len(COMPONENTS) + len(QUEUE_COMPONENTS), len(OVERLAYS) + len(EXAMPLES)
+    texts = [f.read_text("utf-8") for part in ("runtimes", "overlays") for f in (ROOT / part).rglob(policy.FILE)]
+    entries = sum(len(re.findall(r"^  - (?:target:|name: )", text, re.M)) for text in texts)
     saw = (result.layers, result.components, result.overlays, result.entries)
-    assert saw == (16, len(COMPONENTS), len(OVERLAYS), 9), result
+    assert saw == (2 + components + overlays, components, overlays, entries), result
+    assert entries >= 13
 
 
 def test_every_folder_is_known() -> None:
-    assert {p.parent.name for p in (ROOT / "overlays").glob("*/kustomization.yaml")} == set(OVERLAYS)
-    assert {p.parent.name for p in (ROOT / "overlays/components").glob("*/*.yaml")} == set(COMPONENTS)
+    folder = ROOT / "overlays"
+    known = {*OVERLAYS, *EXAMPLES}
+    found = {f.parent.relative_to(folder).as_posix() for f in folder.rglob(policy.FILE)}
+    assert {name for name in found if not name.startswith("components/")} == known
+    assert {name.removeprefix("components/") for name in found - known} == {*COMPONENTS, *QUEUE_COMPONENTS}
 
 
 def test_overlays_only_choose() -> None:
     for layer in policy.Repository(ROOT).overlays:
+        if layer.name.removeprefix("overlays/") in EXAMPLES:  # to copy and to change
+            continue
         assert layer.data.keys() == {"apiVersion", "kind", "resources", "components"}, layer.name
         assert layer.data["resources"] == ["../../runtimes"], layer.name
 
@@ -112,8 +128,8 @@ STATIC_FAULTS = {
     ),
     "order": (
         "overlays/prod-multi-node/kustomization.yaml",
-        f"  - ../components/multi-node\n{LAST}", f"{LAST}  - ../components/multi-node\n",
-        "../components/multi-node must come before ../components/gpu-tolerations",
+        f"  - ../components/multi-node-gate\n{LAST}", f"{LAST}  - ../components/multi-node-gate\n",
+        "../components/multi-node-gate must come before ../components/gpu-tolerations",
     ),
     "gate": (PROD, "  - ../../runtimes\n", "  - ../../runtimes\n  - ../../runtimes/multi-node\n", "may list"),
     "no component": (PROD, LAST, "  - ../dev\n", "../dev is no component"),
@@ -144,7 +160,7 @@ def test_policy_reports_what_changes_nothing(shop: policy.Workshop, newest_engin
     repo = policy.Repository(shop.root)
     (shop.root / "copy").mkdir()
     broken = list(policy.effects(repo, policy.Workshop(repo, shop.root / "copy", newest_engine)))
-    for text in ("gpu-tolerations: patches[0]", "registry: images[0]", "overlays/prod: components[1]"):
+    for text in ("gpu-tolerations: patches[0]", "registry: images[0]", "overlays/prod: components[2]"):
         assert any(text in line and "changes nothing" in line for line in broken), (text, broken)
 
 
@@ -200,7 +216,7 @@ def test_oldest_and_newest_engine_agree(
 def test_prod_holds_no_multi_node_runtime(rendered: dict[str, bytes]) -> None:
     counts = {}
     for name in OVERLAYS:
-        labels = [doc["metadata"]["labels"] for doc in policy.objects(rendered[name])]
+        labels = [doc["metadata"]["labels"] for doc in by_name(rendered[name]).values()]
         gated = [x for x in labels if x["trainjob.dev/maturity"] == "gated"]
         assert gated == [x for x in labels if x["trainjob.dev/topology"] == "multi-node"]
         counts[name] = (len(labels), len(gated))
@@ -232,7 +248,7 @@ def test_gpu_pods_tolerate_the_gpu_taint(rendered: dict[str, bytes]) -> None:
     toleration = {"key": "nvidia.com/gpu", "operator": "Exists"}
     tolerant = 0
     for name in OVERLAYS:
-        for doc in policy.objects(rendered[name]):
+        for doc in by_name(rendered[name]).values():
             gpu = doc["metadata"]["labels"]["trainjob.dev/accelerator"] == "nvidia"
             assert pod(doc)["spec"].get("tolerations") == ([toleration] if gpu else None)
             tolerant += gpu

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from trainjob.launch.policy import FINAL_CODES
+
 ROOT = Path(__file__).resolve().parents[2] / "runtimes"
 SINGLE = sorted(f for f in ROOT.glob("*.yaml") if f.name != "kustomization.yaml")
 MULTI = sorted(f for f in (ROOT / "multi-node").glob("*.yaml") if f.name != "kustomization.yaml")
@@ -150,18 +152,26 @@ def test_a_lost_pod_restarts_the_whole_set(file: Path) -> None:
     policy = doc["spec"]["template"]["spec"]["failurePolicy"]
     assert policy["maxRestarts"] == (5 if file in MULTI else 3)
     assert policy["restartStrategy"] == "BlockingRecreate"
-    (rule,) = policy["rules"]
-    assert RULE_NAME.fullmatch(rule["name"])
+    final, disruption = policy["rules"]
+    assert all(RULE_NAME.fullmatch(rule["name"]) for rule in policy["rules"])
+    assert all(rule["onJobFailureReasons"] == ["PodFailurePolicy"] for rule in policy["rules"])
     # Every JobSet from 0.8 (Trainer 2.0) on knows this action without a feature gate.
-    assert rule["action"] == "RestartJobSetAndIgnoreMaxRestarts"
-    assert rule["onJobFailureReasons"] == ["PodFailurePolicy"]
+    assert disruption["action"] == "RestartJobSetAndIgnoreMaxRestarts"
     spec = job(doc)["template"]["spec"]
     assert spec["backoffLimit"] == 0
-    (on_disruption,) = spec["podFailurePolicy"]["rules"]
+    on_disruption, told, sysexits = spec["podFailurePolicy"]["rules"]
     assert on_disruption == {
         "action": "FailJob",
         "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
     }
+    assert told["onExitCodes"]["values"] == [143]
+    assert sysexits["onExitCodes"]["values"] == list(FINAL_CODES), "what the launcher knows"
+    # Kubernetes 1.34, pkg/controller/job/pod_failure_policy.go: the message that JobSet's rule looks at.
+    assert final["action"] == "FailJobSet"
+    (pattern,) = final["onJobFailureMessagePatterns"]
+    said = "Container node for pod team/x failed with exit code {} matching FailJob rule at index 2"
+    assert [code for code in range(256) if re.search(pattern, said.format(code))] == list(FINAL_CODES)
+    assert not re.search(pattern, "Pod team/x-64 has condition DisruptionTarget matching FailJob rule at index 0")
     assert template(doc)["spec"]["restartPolicy"] == "Never", "podFailurePolicy needs it"
 
 

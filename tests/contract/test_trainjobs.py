@@ -20,10 +20,11 @@ from trainjob.emit import TrainJob
 from trainjob.findings import Severity
 from trainjob.kube.yaml import load
 from trainjob.targets import TARGETS, Target
-from trainjob.validate import check_trainjob
+from trainjob.validate import check_documents, check_trainjob
 
 ROOT = Path(__file__).resolve().parents[2] / "trainjobs"
 NAMES = ("llama-8b-full-fsdp", "llama-8b-full-fsdp-multinode", "llama-8b-grad-accumulation", "llama-8b-lora-1gpu")
+OTHERS = ("claims/one-node.yaml", "claims/several-nodes.yaml", "fill-model-cache/fill-model-cache.yaml")
 GIB = 2**30
 
 Golden = Callable[[Path | str, str | bytes], None]
@@ -66,9 +67,10 @@ def errors(name: str, target: Target) -> list[str]:
 
 
 def test_what_there_is() -> None:
-    assert sorted(p.name for p in ROOT.iterdir() if p.is_dir() and p.name != "__pycache__") == list(NAMES)
+    folders = sorted(p.name for p in ROOT.iterdir() if p.is_dir() and p.name != "__pycache__")
+    assert folders == sorted([*NAMES, "claims", "fill-model-cache"])
     files = {p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*") if p.is_file() and p.suffix != ".pyc"}
-    assert files == {"README.md"} | {f"{n}/{n}.{end}" for n in NAMES for end in ("yaml", "py")}
+    assert files == {"README.md", *OTHERS} | {f"{n}/{n}.{end}" for n in NAMES for end in ("yaml", "py")}
     assert len(NAMES) == 4
 
 
@@ -126,6 +128,40 @@ def claims(name: str) -> dict[str, str]:
     volumes = {v["name"]: v["persistentVolumeClaim"]["claimName"] for v in pod["volumes"]}
     (container,) = pod["containers"]
     return {m["mountPath"]: volumes[m["name"]] for m in container["volumeMounts"]}
+
+
+def ready_claims() -> dict[str, Any]:
+    """The claims of trainjobs/claims, by name."""
+    docs = [d for file in OTHERS[:2] for d in load((ROOT / file).read_text("utf-8"), file)]
+    assert len({d.data["metadata"]["name"] for d in docs}) == len(docs)
+    return {d.data["metadata"]["name"]: d for d in docs}
+
+
+@each
+def test_every_claim_is_ready_to_apply_and_fits(name: str) -> None:
+    """What a job mounts exists in trainjobs/claims with an access mode that its pods can share."""
+    ready = ready_claims()
+    assert set(claims(name).values()) <= set(ready)
+    (job,) = load(yaml_file(name).read_text("utf-8"), name)
+    catalogue = {n: r.manifest for n, r in catalog().items()}
+    assert check_documents([job, *ready.values()], TARGETS[-1], catalogue) == []
+    for claim in ready.values():
+        modes = claim.data["spec"]["accessModes"]
+        assert modes == (["ReadWriteMany"] if claim.data["metadata"]["name"].endswith("-rwx") else ["ReadWriteOnce"])
+
+
+def test_the_job_that_fills_the_cache() -> None:
+    """It writes where the runtimes read, into a claim of trainjobs/claims, in a restricted namespace."""
+    (doc,) = load((ROOT / OTHERS[2]).read_text("utf-8"))
+    pod = doc.data["spec"]["template"]["spec"]
+    (container,), (volume,) = pod["containers"], pod["volumes"]
+    assert volume["persistentVolumeClaim"]["claimName"] in ready_claims()
+    assert container["volumeMounts"] == [{"name": volume["name"], "mountPath": "/cache"}]
+    env = {e["name"]: e.get("value") for e in container["env"]}
+    theirs = {e["name"]: e.get("value") for e in catalog()["torch-lora-1gpu"].container["env"]}
+    assert env["HF_HOME"] == theirs["HF_HOME"]
+    assert pod["securityContext"] == catalog()["torch-lora-1gpu"].pod["securityContext"]
+    assert container["securityContext"] == catalog()["torch-lora-1gpu"].container["securityContext"]
 
 
 @each

@@ -7,7 +7,7 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,7 +58,10 @@ def kubectl(cluster: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubect
     """The cluster with a namespace of the test's own, deleted afterwards."""
     stem = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:30].strip("-")
     name = f"e2e-{stem}-{uuid.uuid4().hex[:5]}"
-    cluster.run("create", "namespace", name)
+    # Open for several nodes; the tests of the gate close it.
+    labels = {"trainjob.dev/multi-node": "allowed"}
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    cluster.run("create", "-f", "-", stdin=dump(body))
     own = replace(cluster, namespace=name)
     yield own
     if request.node.stash.get(_FAILED, False):
@@ -96,7 +99,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.when == "call":
         item.stash[_FAILED] = report.failed

@@ -22,6 +22,9 @@ NOT_YET = ("failed calling webhook", "connection refused", "no endpoints availab
 TRAIN_IMAGE = "localhost/trainjob-cpu-stand-in:1"
 
 
+Objects = list[dict[str, Any]]
+
+
 class KubectlError(AssertionError):
     """kubectl ended with an error; the text is what it said."""
 
@@ -76,7 +79,7 @@ class Kubectl:
     def get(self, kind: str, name: str) -> dict[str, Any]:
         return json.loads(self.run("get", kind, name, "-o", "json"))  # type: ignore[no-any-return]
 
-    def list(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
+    def list(self, kind: str, selector: str = "") -> Objects:
         args = ["get", kind, "-o", "json"] + (["-l", selector] if selector else [])
         return json.loads(self.run(*args))["items"]  # type: ignore[no-any-return]
 
@@ -109,7 +112,7 @@ class Kubectl:
 
         return str(self.wait_for(f"{kind} {name} ends", done, seconds))
 
-    def pods(self, job: str) -> list[dict[str, Any]]:
+    def pods(self, job: str) -> Objects:
         return self.list("pods", f"jobset.sigs.k8s.io/jobset-name={job}")
 
     def logs(self, job: str, index: int = 0) -> str:

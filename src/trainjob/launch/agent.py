@@ -8,13 +8,14 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from torch.distributed.elastic.agent.server.api import RunResult, WorkerGroup, WorkerState
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 
-from trainjob.launch.policy import Failure, Policy, cause
+from trainjob.launch.policy import Failure, Policy, Progress, cause
 
 # Seconds between SIGTERM and SIGKILL for workers that are restarted. Their peers are gone: there is
 # nothing that they could still save together. The end of the pod has its own, longer, time.
@@ -26,29 +27,52 @@ logging.getLogger("torch.distributed.elastic.multiprocessing.api").setLevel(logg
 
 
 class Agent(LocalElasticAgent):
-    """Restarts like torch's, unless no restart can help. `last` and `reason` tell how it ended."""
+    """Restarts like torch's, unless no restart can help.
+
+    `last` and `reason` tell how it ended; `made` gets the agent when torch has made it.
+    """
 
     last: Failure | None = None
     reason = ""
+    made: Callable[[Agent], None]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        Agent.made(self)
         self._policy = Policy()
+        self._progress = Progress.from_env(os.environ)
+        self._budget: int = self._remaining_restarts
+
+    def pids(self) -> list[int]:
+        """The workers that were started last."""
+        return list(self._pcontext.pids().values()) if self._pcontext else []
+
+    def _start_workers(self, worker_group: WorkerGroup) -> Any:
+        self._progress.begin()
+        return super()._start_workers(worker_group)
 
     def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:
+        stalled = self._progress.stalled(time.monotonic())
+        if stalled:
+            say(f"no progress for {stalled:.0f} s: the workers are stopped")
+            for pid in self.pids():
+                os.kill(pid, signal.SIGKILL)
         failures = self._fallen(worker_group)
         result = super()._monitor_workers(worker_group)
         if result.state != WorkerState.FAILED:
             return result
         if not failures:
             failures = [Failure(rank, f.exitcode, _trace(f.error_file_data)) for rank, f in result.failures.items()]
+        if self._progress.made():
+            self._remaining_restarts = self._budget
+            self._policy = Policy()
         Agent.last = cause(failures)
         Agent.reason = self._policy.final(failures)
         if Agent.reason:
             self._remaining_restarts = 0
         left = self._remaining_restarts
         if left:
-            say("\n".join(filter(None, [Agent.last.trace.strip(), f"{Agent.last.words}; restarts left: {left}"])))
+            say("\n".join(filter(None, [Agent.last.script_trace, f"{Agent.last.words}; restarts left: {left}"])))
         return result
 
     def _fallen(self, worker_group: WorkerGroup) -> list[Failure]:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
+
+# A file in the pod, named by this variable, into which a program writes the step up to which its work is
+# saved. With it, restarts are counted since the last progress, and a hang is noticed.
+PROGRESS: Final = "TRAINJOB_PROGRESS"
+STALL: Final = "TRAINJOB_STALL_TIMEOUT"
 
 # sysexits.h. A program that ends with one of these says that trying again is of no use.
 FINAL_CODES: Final = range(64, 79)
@@ -33,6 +39,13 @@ class Failure:
     code: int
     trace: str = ""
     when: float = 0.0
+
+    @property
+    def script_trace(self) -> str:
+        """The traceback without the frames that led to the script."""
+        lines = self.trace.strip().splitlines()
+        inner = max((i for i, line in enumerate(lines) if '"<frozen runpy>"' in line), default=0)
+        return "\n".join([*lines[:1], *lines[inner + 1 :]] if inner else lines)
 
     @property
     def error(self) -> str:
@@ -93,6 +106,52 @@ class Policy:
         same = [rank for rank, error in bugs.items() if self._last.get(rank) == error]
         self._last = bugs
         return f"rank {same[0]} failed twice with the same error" if same else ""
+
+
+@dataclass
+class Progress:
+    """What the workers of this pod say of their progress. Times are seconds of a monotonic clock.
+
+    A program that never writes the file keeps the plain count of restarts, and is never called stalled.
+    """
+
+    file: Path
+    patience: float = 0.0  # seconds; 0: no watchdog
+    _at_last_failure: int = -1
+    _text: str = ""
+    _since: float = 0.0
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> Progress:
+        return cls(Path(environ[PROGRESS]), float(environ.get(STALL) or 0))
+
+    def begin(self) -> None:
+        """A new attempt: until it writes for the first time, it may take as long as it likes."""
+        self._text, self._since = self._read(), 0.0
+
+    def stalled(self, now: float) -> float:
+        """Seconds without news, when they are more than `patience`; else 0."""
+        if not self.patience:
+            return 0.0
+        text = self._read()
+        if text != self._text:
+            self._text, self._since = text, now
+        quiet = now - self._since if self._since else 0.0
+        return quiet if quiet > self.patience else 0.0
+
+    def made(self) -> bool:
+        """Whether the saved step is beyond that of the last call."""
+        text = self._read().strip()
+        step = int(text) if text.isdigit() else -1
+        better = step > self._at_last_failure
+        self._at_last_failure = max(step, self._at_last_failure)
+        return better
+
+    def _read(self) -> str:
+        try:
+            return self.file.read_text()
+        except OSError:
+            return ""
 
 
 def exit_code(failure: Failure, reason: str) -> int:

@@ -7,11 +7,12 @@ import importlib
 import os
 import socket
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from trainjob.launch import policy
+from trainjob.launch import policy, signals
 
 PRELOAD: Final = "TRAINJOB_PRELOAD"
 MAX_RESTARTS: Final = 3
@@ -20,11 +21,20 @@ TERMINATION_LOG: Final = Path("/dev/termination-log")
 
 def main(argv: Sequence[str]) -> int:
     """Runs the script on this pod's ranks; returns the exit code of the pod."""
+    running: list[Any] = []  # the agent, once there is one
+    grace = float(os.environ.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "30"))
+    signals.end_when_told(lambda: running[0].pids() if running else [], grace)
     # Counting GPUs must not initialise CUDA: a forked worker could not use it any more.
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     # A store of its own for every attempt: addresses of a dead attempt are never read.
     os.environ.setdefault("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
-    from torch.distributed import run as torchrun
+    os.environ.setdefault(policy.PROGRESS, str(Path(tempfile.gettempdir()) / f"trainjob-progress-{os.getpid()}"))
+    try:
+        from torch.distributed import run as torchrun
+    except ImportError as error:
+        print(f"trainjob launch: torch cannot be imported ({error}); run this in a training image", file=sys.stderr)
+        return 2
+    from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher import api
 
@@ -41,6 +51,7 @@ def main(argv: Sequence[str]) -> int:
     entry: Any = command
     if config.start_method == "fork" and not args.no_python:
         entry, arguments = worker.run, [args.module, args.training_script, *args.training_script_args]
+    agent.Agent.made = running.append
     api.LocalElasticAgent = agent.Agent  # the name that launch_agent looks up
     try:
         api.elastic_launch(config=config, entrypoint=entry)(*arguments)
@@ -48,6 +59,10 @@ def main(argv: Sequence[str]) -> int:
         failure = agent.Agent.last or policy.Failure(error.get_first_failure()[0], 1)
         last_words(failure, agent.Agent.reason)
         return policy.exit_code(failure, agent.Agent.reason)
+    except SignalException as told:
+        # The pod was told to end. As a shell says it, and as the runtimes' podFailurePolicy knows it.
+        agent.say(f"told to end by {told.sigval.name}")
+        return 128 + int(told.sigval)
     return 0
 
 
@@ -90,7 +105,7 @@ def last_words(failure: policy.Failure, reason: str) -> None:
     """The traceback of the rank that failed first, last in the log and as termination message."""
     text = f"trainjob launch: {failure.words}; {reason or 'no restart left'}"
     if failure.trace:
-        text = f"{failure.trace.strip()}\n{text}"
+        text = f"{failure.script_trace}\n{text}"
     print(text, file=sys.stderr, flush=True)
     with contextlib.suppress(OSError):  # not in a pod
         # Kubernetes keeps 4096 bytes (2048 of a log): the end of the traceback says most.

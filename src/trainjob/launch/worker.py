@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import runpy
-import signal
 import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
+
+from trainjob.launch import signals
 
 COLLECTIVE_TIMEOUT: Final = "TRAINJOB_COLLECTIVE_TIMEOUT"
 
@@ -18,10 +19,7 @@ def run(module: bool, target: str, *arguments: str) -> None:
 
     Called by torch in each worker, with RANK and its like set.
     """
-    # The agent's handlers came along with the fork: they would raise in here.
-    for name in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(name, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signals.forget()
     _threads()
     _timeouts()
     sys.argv = [target, *arguments]
