@@ -10,7 +10,9 @@ import trainjob
 from trainjob.builder import BuildError, train_job
 from trainjob.catalog import CatalogError, catalog
 from trainjob.emit import for_target
+from trainjob.findings import Severity
 from trainjob.kube import yaml
+from trainjob.storage import Claim
 from trainjob.targets import TARGETS, Target, target
 from trainjob.validate import check_documents
 
@@ -33,7 +35,7 @@ def pod(**more: Any) -> Any:
 @pytest.mark.parametrize("name", [n for n, r in catalog().items() if r.topology == "single-node"])
 def test_every_runtime_for_every_target(name: str, each: Target) -> None:
     """The smallest call gives a valid job with the runtime's own resources."""
-    job = train_job(name="tune", runtime=name, target=each)
+    job = train_job(name="tune", runtime=name, target=each, checkpoints=None)
     assert job.runtime is None
     assert check_documents([job.to_dict()], each, {name: for_target(catalog()[name].manifest, each)}) == []
     trainer = job.manifest["spec"]["trainer"]
@@ -102,6 +104,85 @@ def test_claims_with_names_that_no_volume_may_have() -> None:
     """Long ones, and those that a runtime's own volume might have."""
     parts = pod(claims={"/a": "x" * 70, "/b": "runtime-cache"})
     assert [v["name"] for v in parts["volumes"]] == ["claim-0", "claim-1"]
+
+
+@pytest.mark.parametrize("each", TARGETS, ids=str)
+def test_storage_on_every_target(each: Target) -> None:
+    """S3 and a read-only cache are variables and a mount; nothing needs a runtime of its own."""
+    job = build(
+        checkpoints="s3://training/run", s3_secret="data", cache="models:rwx,ro", env={"TRITON_CACHE_DIR": "/tmp/t"},
+        target=each,
+    )  # fmt: skip
+    assert job.runtime is None
+    env = {e["name"]: e.get("value", e.get("valueFrom")) for e in job.manifest["spec"]["trainer"]["env"]}
+    assert env["TRAINJOB_CHECKPOINT_URL"] == "s3://training/run"
+    assert env["AWS_ENDPOINT_URL"] == {"secretKeyRef": {"name": "data", "key": "AWS_S3_ENDPOINT", "optional": True}}
+    assert (env["HF_HUB_OFFLINE"], env["TRITON_CACHE_DIR"]) == ("1", "/tmp/t")
+    (entry,) = job.manifest["spec"][each.patches]
+    assert {"name": "models", "mountPath": "/cache", "readOnly": True} in deep(entry, "volumeMounts")
+
+
+def deep(value: Any, key: str) -> list[Any]:
+    """Every list under this key, at any depth, joined."""
+    if isinstance(value, dict):
+        return [item for k, v in value.items() for item in (v if k == key else deep(v, key))]
+    return [item for v in value for item in deep(v, key)] if isinstance(value, list) else []
+
+
+def warned(**more: Any) -> list[str]:
+    """Codes of the warnings of a call."""
+    codes: list[str] = []
+    build(on_warning=lambda f: codes.append(f.code), **more)
+    return codes
+
+
+def test_forgotten_checkpoints(caplog: pytest.LogCaptureFixture) -> None:
+    """A warning, by default on stderr through `logging`; None says that it is known."""
+    assert warned() == ["TJ580"]
+    assert warned(cache="models", claims={"/data": "data"}) == ["TJ580"]
+    for kept in ("ckpt", Claim("ckpt", "rwo", folder="run"), "s3://training/run", None):
+        assert warned(checkpoints=kept) == [], kept
+    assert warned(runtime="torch-v1-compat") == []
+    assert build(checkpoints=None).manifest["metadata"]["annotations"] == {"trainjob.dev/checkpoints": "none"}
+    assert "annotations" not in build(checkpoints="ckpt").manifest["metadata"]
+    caplog.clear()
+    build()
+    assert "warning[TJ580] TrainJob/tune: nothing lasting is mounted at /checkpoints" in caplog.text
+
+
+def test_claims_of_several_nodes() -> None:
+    """Of one node or one pod: refused. Unknown: a warning. A reason for each, and the fix."""
+    several = {"runtime": "torch-fsdp-multinode", "nodes": 2, "allow_multi_node": "because"}
+    for given in (
+        {"checkpoints": "c:rwo"},
+        {"cache": "c:rwo", "checkpoints": None},
+        {"claims": {"/d": Claim("c", "rwo")}},
+    ):
+        with pytest.raises(BuildError, match='2 pods mount the claim "c", which is ReadWriteOnce') as caught:
+            build(**several, **given)
+        assert [f.code for f in caught.value.findings if f.severity is Severity.ERROR] == ["TJ581"]
+        assert "ReadWriteMany" in caught.value.findings[0].fix
+    with pytest.raises(BuildError, match="which is ReadWriteOncePod: a volume of a single pod"):
+        build(**several, checkpoints="c:rwop")
+    assert warned(**several, checkpoints="c") == ["TJ584"]
+    assert warned(**several, checkpoints="c:rwx", cache="m:rox") == []
+    assert warned(checkpoints="c:rwo", cache="m:rwop") == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"checkpoints": "c:rox"}, "read-only, so nothing can be saved there"),
+        ({"checkpoints": "c:ro"}, "read-only, so nothing can be saved there"),
+        ({"checkpoints": "s3://training"}, "name a folder of this run"),
+        ({"checkpoints": "c", "claims": {"/checkpoints": "d"}}, "two claims for /checkpoints"),
+        ({"env": {"AWS_SECRET_ACCESS_KEY": "x"}}, "put it into a Secret"),
+        ({"cache": "Not Legal"}, "no name of a PersistentVolumeClaim"),
+    ],
+)
+def test_storage_that_cannot_be_meant(wrong: dict[str, Any], text: str) -> None:
+    with pytest.raises(BuildError, match=text):
+        build(**wrong)
 
 
 def test_one_claim_at_two_places_needs_a_runtime() -> None:

@@ -9,15 +9,17 @@ if TYPE_CHECKING:
     from trainjob.builder import BuildError, train_job
     from trainjob.emit import TrainJob
     from trainjob.migrate import Migration, migrate_text
+    from trainjob.storage import Claim
 
 __version__ = "0.1.0"
-__all__ = ["BuildError", "Migration", "TrainJob", "__version__", "migrate_text", "train_job"]
+__all__ = ["BuildError", "Claim", "Migration", "TrainJob", "__version__", "migrate_text", "train_job"]
 
 # Imported on first use, so that `import trainjob` and `trainjob --help` stay quick.
 _HOME = {
     "BuildError": "trainjob.builder",
     "train_job": "trainjob.builder",
     "TrainJob": "trainjob.emit",
+    "Claim": "trainjob.storage",
     "Migration": "trainjob.migrate",
     "migrate_text": "trainjob.migrate",
 }

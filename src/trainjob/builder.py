@@ -7,20 +7,34 @@ be accepted. Nothing is sent anywhere: `to_yaml()` is for kubectl, `to_dict()` f
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Any, Final
 
 from trainjob import emit
 from trainjob.catalog import Runtime, catalog
 from trainjob.findings import Finding, Severity
 from trainjob.intent import Lifetime, PodParts, Program, Role, TrainingIntent
+from trainjob.storage import ANNOTATION, NONE, Claim, StorageError, storage
 from trainjob.targets import DEFAULT, Target
-from trainjob.validate import check_trainjob
+from trainjob.validate import KnownClaim, check_job_storage, check_trainjob
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
 MULTI_NODE_REASON: Final = "trainjob.dev/allow-multi-node"
-CHECKPOINTS: Final = "/checkpoints"
+_log = logging.getLogger(__name__)
+
+
+class _Unset(Enum):
+    """Not given, where None says something."""
+
+    UNSET = "unset"
+
+
+def _say(finding: Finding) -> None:
+    """A warning through `logging`, which puts it on stderr unless the program says otherwise."""
+    _log.warning("%s", finding.text())
 
 
 class BuildError(ValueError):
@@ -48,8 +62,10 @@ def train_job(
     allow_multi_node: str | None = None,
     procs_per_node: int | None = None,
     resources: Mapping[str, str] | None = None,
-    checkpoints: str | None = None,
-    claims: Mapping[str, str] | None = None,
+    checkpoints: str | Claim | _Unset | None = _Unset.UNSET,
+    s3_secret: str | None = None,
+    cache: str | Claim | None = None,
+    claims: Mapping[str, str | Claim] | None = None,
     node_selector: Mapping[str, str] | None = None,
     tolerations: Sequence[Mapping[str, Any]] = (),
     service_account: str | None = None,
@@ -57,6 +73,7 @@ def train_job(
     active_deadline_seconds: int | None = None,
     suspend: bool = False,
     target: Target = DEFAULT,
+    on_warning: Callable[[Finding], None] = _say,
 ) -> emit.TrainJob:
     """A TrainJob on a runtime of the catalogue.
 
@@ -68,9 +85,14 @@ def train_job(
             reason why one node is not enough, which is kept as an annotation.
         resources: per node, over the runtime's, as one text for request and limit: {"cpu": "16"}.
             The TrainJob always carries the complete set, because quota and process count follow it.
-        checkpoints: a PersistentVolumeClaim, mounted at /checkpoints.
-        claims: mount path to PersistentVolumeClaim.
+        checkpoints: a PersistentVolumeClaim, mounted at /checkpoints: its name, "name/folder:rwx", or a
+            `Claim`; or "s3://bucket/folder". The program finds the folder in TRAINJOB_CHECKPOINT_URL. None: keep
+            nothing, and say so in an annotation; left out: the same with a warning.
+        s3_secret: the Secret with the S3 credentials, such as a data connection of OpenShift AI.
+        cache: a PersistentVolumeClaim at /cache, where HF_HOME is, for models that jobs share.
+        claims: mount path to PersistentVolumeClaim. Several nodes need ReadWriteMany ("name:rwx").
         active_deadline_seconds: from creation or the last resume; Trainer 2.2 and later.
+        on_warning: gets each warning; by default `logging` writes it to stderr.
 
     Returns: a `TrainJob`; its `runtime` is set when only a runtime of its own can carry the job.
 
@@ -83,6 +105,13 @@ def train_job(
     notes = dict(annotations or {})
     if count > 1:
         notes |= _multi_node(base, count, allow_multi_node)
+    try:
+        where = None if isinstance(checkpoints, _Unset) else checkpoints
+        stored = storage(where, cache, claims or {}, s3_secret, env or {})
+    except StorageError as err:
+        raise BuildError(str(err)) from err
+    if checkpoints is None:
+        notes[ANNOTATION] = NONE
     intent = TrainingIntent(
         role=Role(
             count,
@@ -90,10 +119,10 @@ def train_job(
                 image,
                 None if command is None else tuple(command),
                 None if args is None else tuple(args),
-                _env(env or {}),
+                _env(stored.env),
                 _resources(base, resources or {}),
             ),
-            _pod(checkpoints, claims or {}, node_selector, tolerations, service_account, image_pull_secrets),
+            _pod(stored.mounts, node_selector, tolerations, service_account, image_pull_secrets),
         ),
         name=name,
         namespace=namespace,
@@ -104,11 +133,22 @@ def train_job(
     )
     job = emit.build(intent, base, target)
     live = job.runtime if job.runtime is not None else emit.for_target(base.manifest, target)
-    bad = [f for f in check_trainjob(job.manifest, target, live) if f.severity is Severity.ERROR]
+    said = check_trainjob(job.manifest, target, live)
+    bad = [f for f in said if f.severity is Severity.ERROR]
     if bad:
-        text = "; ".join(f"{f.message} ({f.where.path})" if f.where and f.where.path else f.message for f in bad)
-        raise BuildError(f"Trainer {target} would refuse this TrainJob: {text}", bad)
+        raise BuildError(f"Trainer {target} would refuse this TrainJob: {_reasons(bad)}", bad)
+    known = [KnownClaim(c.name, "", frozenset({c.access})) for c in stored.mounts.values() if c.access]
+    found = check_job_storage(job.manifest, target, live, known)
+    bad = [f for f in found if f.severity is Severity.ERROR]
+    if bad:
+        raise BuildError(f"the storage does not fit: {_reasons(bad)}", bad)
+    for finding in (*(f for f in said if f.code == "TJ512"), *found):
+        on_warning(finding)
     return job
+
+
+def _reasons(findings: Sequence[Finding]) -> str:
+    return "; ".join(f"{f.message} ({f.where.path})" if f.where and f.where.path else f.message for f in findings)
 
 
 def _multi_node(base: Runtime, count: int, reason: str | None) -> dict[str, str]:
@@ -152,22 +192,22 @@ def _resources(base: Runtime, own: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _pod(
-    checkpoints: str | None,
-    claims: Mapping[str, str],
+    claims: Mapping[str, Claim],
     node_selector: Mapping[str, str] | None,
     tolerations: Sequence[Mapping[str, Any]],
     service_account: str | None,
     pull_secrets: Sequence[str],
 ) -> PodParts:
-    mounts = dict(claims)
-    if checkpoints is not None:
-        mounts[CHECKPOINTS] = checkpoints
+    mounts = {path: claim.name for path, claim in claims.items()}
     names = {claim: _volume_name(claim, i) for i, claim in enumerate(dict.fromkeys(mounts.values()))}
     spec: dict[str, Any] = {}
     container: dict[str, Any] = {}
     if mounts:
         spec["volumes"] = [{"name": n, "persistentVolumeClaim": {"claimName": c}} for c, n in names.items()]
-        container["volumeMounts"] = [{"name": names[c], "mountPath": path} for path, c in mounts.items()]
+        container["volumeMounts"] = [
+            {"name": names[c.name], "mountPath": path, **({"readOnly": True} if c.read_only else {})}
+            for path, c in claims.items()
+        ]
     if node_selector:
         spec["nodeSelector"] = dict(node_selector)
     if tolerations:

@@ -105,6 +105,35 @@ class TestBuild:
         assert allowed.exit_code == 0, allowed.stderr
         assert "trainjob.dev/allow-multi-node: 70B does not fit" in allowed.stdout
 
+    def test_storage(self) -> None:
+        """Claims with their mode, S3, a shared cache; stdout stays the product."""
+        forgotten = trainjob(*self.BASE)
+        assert forgotten.exit_code == 0
+        assert "warning[TJ580] TrainJob/tune: nothing lasting is mounted at /checkpoints" in forgotten.stderr
+        assert load(forgotten.stdout)[0].data["kind"] == "TrainJob"
+        known = trainjob(*self.BASE, "--no-checkpoints")
+        assert known.stderr == ""
+        assert load(known.stdout)[0].data["metadata"]["annotations"] == {"trainjob.dev/checkpoints": "none"}
+        s3 = trainjob(*self.BASE, "--checkpoints", "s3://b-1/run", "--s3-secret", "data", "--cache", "m:rwx,ro")
+        assert s3.stderr == ""
+        assert "s3://b-1/run" in s3.stdout
+        assert "key: AWS_S3_ENDPOINT" in s3.stdout
+        assert "readOnly: true" in s3.stdout
+        assert trainjob(*self.BASE, "--checkpoints", "c", "--no-checkpoints").exit_code == 2
+        wrong = trainjob(*self.BASE, "--mount", "/data=c:rwz")
+        assert wrong.exit_code == 1
+        assert 'error: "c:rwz": after the colon one of rwo, rwop, rwx, rox' in wrong.stderr
+
+    def test_a_claim_of_one_node_under_several(self) -> None:
+        multi = ("build", "--name", "t", "--runtime", "torch-fsdp-multinode", "--allow-multi-node", "70B")
+        refused = trainjob(*multi, "--checkpoints", "c:rwo")
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert "error[TJ581] TrainJob/t: 2 pods mount the claim" in refused.stderr
+        unknown = trainjob(*multi, "--checkpoints", "c")
+        assert unknown.exit_code == 0
+        assert "warning[TJ584]" in unknown.stderr
+        assert trainjob(*multi, "--checkpoints", "c/run:rwx").stderr == ""
+
     def test_reserved_variable(self) -> None:
         result = trainjob(*self.BASE, "--env", "PET_NNODES=2")
         assert result.exit_code == 1
@@ -154,6 +183,19 @@ class TestValidate:
 
     def test_unreadable(self) -> None:
         assert trainjob("validate", "-", stdin="a: [").exit_code == 2
+
+    def test_claims_of_another_input(self, tmp_path: Path) -> None:
+        """Job and claims may be two files; a claim is not passed over."""
+        job = trainjob(
+            "build", "--name", "t", "--runtime", "torch-fsdp-multinode", "--allow-multi-node", "x",
+            "--checkpoints", "tune-checkpoints",
+        )  # fmt: skip
+        (tmp_path / "job.yaml").write_text(job.stdout, encoding="utf-8")
+        found = trainjob("validate", tmp_path, ROOT / "trainjobs/claims/one-node.yaml")
+        assert found.exit_code == 1
+        assert "error[TJ581]" in found.stderr
+        assert "one-node.yaml:" in found.stderr
+        assert "1 checked for Trainer 2.3; 1 errors" in found.stderr
 
     def test_other_kinds_are_counted(self) -> None:
         result = trainjob("validate", "-", stdin="kind: Service\n")

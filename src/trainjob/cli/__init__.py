@@ -17,9 +17,10 @@ from trainjob import __version__
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "migrate": ("migrate", "Turn v1 PyTorchJobs into TrainJobs, or say why not."),
     "build": ("build", "Write a TrainJob for a runtime of the catalogue."),
-    "runtimes": ("runtimes", "List and show the curated runtimes."),
+    "runtimes": ("runtimes", "List, show and compare the curated runtimes."),
     "validate": ("validate", "Check TrainJobs and runtimes for a Trainer version, without a cluster."),
     "render": ("render", "Render an overlay with kustomize, and check what comes out."),
+    "launch": ("launch", "In a training pod: torchrun with faster starts and restarts."),
     "explain": ("explain", "Say what a finding code means."),
 }
 

@@ -11,6 +11,7 @@ import click
 from trainjob.builder import BuildError, train_job
 from trainjob.catalog import CatalogError
 from trainjob.cli.common import print_findings, say, target_option, write_atomic
+from trainjob.findings import Finding
 from trainjob.targets import Target
 
 
@@ -40,8 +41,18 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     "--resource", multiple=True, callback=_pairs, metavar="NAME=AMOUNT",
     help="Per node, over the runtime's, e.g. cpu=16, memory=128Gi, gpu=4; repeatable.",
 )  # fmt: skip
-@click.option("--checkpoints", metavar="CLAIM", help="PersistentVolumeClaim to mount at /checkpoints.")
-@click.option("--mount", multiple=True, callback=_pairs, metavar="PATH=CLAIM", help="Mount a claim; repeatable.")
+@click.option(
+    "--checkpoints", metavar="CLAIM|s3://...",
+    help="Where checkpoints are kept: CLAIM[/FOLDER][:MODE], mounted at /checkpoints, or s3://bucket/folder. "
+    "MODE: rwo, rwop, rwx or rox.",
+)  # fmt: skip
+@click.option("--no-checkpoints", is_flag=True, help="Keep none: a restart begins at the first step.")
+@click.option("--s3-secret", metavar="SECRET", help="Secret with the S3 credentials, e.g. a data connection.")
+@click.option("--cache", metavar="CLAIM", help="Claim at /cache for models that jobs share: CLAIM[:MODE[,ro]].")
+@click.option(
+    "--mount", multiple=True, callback=_pairs, metavar="PATH=CLAIM",
+    help="Mount a claim, CLAIM[:MODE[,ro]]; repeatable.",
+)  # fmt: skip
 @click.option("--service-account", help="Service account of the pods.")
 @click.option("--deadline", type=click.IntRange(min=1), metavar="SECONDS", help="activeDeadlineSeconds.")
 @click.option("--suspend", is_flag=True, help="Create it suspended.")
@@ -62,6 +73,9 @@ def command(
     procs_per_node: int | None,
     resource: dict[str, str],
     checkpoints: str | None,
+    no_checkpoints: bool,
+    s3_secret: str | None,
+    cache: str | None,
     mount: dict[str, str],
     service_account: str | None,
     deadline: int | None,
@@ -89,15 +103,21 @@ def command(
         "allow_multi_node": allow_multi_node,
         "procs_per_node": procs_per_node,
         "resources": resource,
-        "checkpoints": checkpoints,
+        "s3_secret": s3_secret,
+        "cache": cache,
         "claims": mount,
         "service_account": service_account,
         "active_deadline_seconds": deadline,
         "suspend": suspend,
         "command": list(command_line) or None,
     }
+    if checkpoints and no_checkpoints:
+        raise click.UsageError("--checkpoints and --no-checkpoints exclude each other")
+    if checkpoints or no_checkpoints:
+        values["checkpoints"] = checkpoints
+    warnings: list[Finding] = []
     try:
-        job = train_job(target=target, **values)
+        job = train_job(target=target, on_warning=warnings.append, **values)
     except BuildError as err:
         if err.findings:
             print_findings(err.findings)
@@ -107,6 +127,7 @@ def command(
     except CatalogError as err:
         say(f"error: {err}")
         sys.exit(2)
+    print_findings(warnings)
     for where, why in job.reasons:
         say(f"note: a runtime of its own carries {where}: {why}")
     if output is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from trainjob.migrate.codes import CODES
 from trainjob.migrate.rule import Rule
 from trainjob.migrate.rules import RULES
-from trainjob.validate import CHECKS
+from trainjob.validate import CHECKS, QUEUE_CHECKS, STORAGE_CHECKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,8 @@ def documented() -> dict[str, Entry]:
     entries = [_rule(rule) for rule in RULES]
     entries += [Entry(code, name, text, text) for code, (name, text) in CODES.items()]
     entries += [
-        Entry(c.code, c.name, f"{c.finds[0].upper()}{c.finds[1:]}.", f"{c.severity}: {c.finds}.") for c in CHECKS
+        Entry(c.code, c.name, f"{c.finds[0].upper()}{c.finds[1:]}.", f"{c.severity}: {c.finds}.")
+        for c in (*CHECKS, *QUEUE_CHECKS, *STORAGE_CHECKS)
     ]
     return {e.code: e for e in sorted(entries, key=lambda e: e.code)}
 

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from trainjob.validate.codes import BY_CODE, CHECKS, Check
-from trainjob.validate.documents import check_documents, check_runtime, check_trainjob, trainer_objects
+from trainjob.validate.codes import BY_CODE, CHECKS, QUEUE_CHECKS, STORAGE_CHECKS, Check
+from trainjob.validate.documents import (
+    check_documents,
+    check_job_storage,
+    check_runtime,
+    check_trainjob,
+    claims_of,
+    trainer_objects,
+)
+from trainjob.validate.storage import KnownClaim
 
-__all__ = ["BY_CODE", "CHECKS", "Check", "check_documents", "check_runtime", "check_trainjob", "trainer_objects"]
+__all__ = [
+    "BY_CODE", "CHECKS", "QUEUE_CHECKS", "STORAGE_CHECKS", "Check", "KnownClaim", "check_documents",
+    "check_job_storage", "check_runtime", "check_trainjob", "claims_of", "trainer_objects",
+]  # fmt: skip

@@ -50,6 +50,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("TJ525", "resources-ignored", _W, "resources that Trainer drops without a word"),
     Check("TJ526", "volcano-queue", _E, "an empty Volcano queue name"),
     Check("TJ527", "devices-dropped", _W, "accelerators of the runtime that resourcesPerNode takes away"),
+    Check("TJ528", "single-node-runtime", _W, "several nodes on a runtime for one, which the gate refuses"),
     # The pods that come out, of a runtime alone or merged with a TrainJob
     Check("TJ530", "mount-without-volume", _E, "a volumeMount whose volume does not exist"),
     Check("TJ531", "mount-path-twice", _W, "two volumes at one path of a container, of which one is lost"),
@@ -101,4 +102,32 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("TJ577", "reserved-container", _E, "an init container name that the Flux plug-in reserves"),
     Check("TJ578", "job-name", _E, "a job name that cannot be part of a pod name"),
 )
-BY_CODE: Final[Mapping[str, Check]] = {check.code: check for check in CHECKS}
+# A TrainJob against the queues of its cluster (validate/queue): `trainjob validate --queues`.
+QUEUE_CHECKS: Final[tuple[Check, ...]] = (
+    Check("TJ601", "queue-too-small", _E, "a job that asks more than its ClusterQueue can ever give, with the numbers"),
+    Check("TJ602", "resource-not-covered", _E, "a requested resource that the ClusterQueue does not cover"),
+    Check("TJ603", "no-local-queue", _E, "a queue that does not exist in the job's namespace"),
+    Check("TJ604", "no-cluster-queue", _E, "a LocalQueue that leads to a ClusterQueue which does not exist"),
+    Check("TJ605", "queue-inactive", _E, "a queue that is stopped, or lacks a flavor or a topology"),
+    Check(
+        "TJ606",
+        "namespace-not-selected",
+        _E,
+        "a namespace from which the ClusterQueue, or Kueue, takes no jobs",
+    ),
+    Check("TJ607", "no-priority-class", _E, "a priority class that does not exist, so Kueue makes no Workload"),
+    Check("TJ608", "queue-label-elsewhere", _W, "a queue label on the runtime or its pods and not on the TrainJob"),
+    Check("TJ609", "no-flavor", _E, "pods that no flavor can carry: a taint, node labels or the topology"),
+    Check("TJ610", "quota-miscount", _W, "resources that Kueue up to 0.19 counts otherwise than Trainer 2.3"),
+    Check("TJ611", "queues-incomplete", Severity.NOTE, "queue objects that were not given, so a check was left out"),
+    Check("TJ612", "no-queue", _W, "a job without a queue, which starts beside every quota"),
+)
+# The storage of a TrainJob (validate/storage.py), with the claims that are known.
+STORAGE_CHECKS: Final[tuple[Check, ...]] = (
+    Check("TJ580", "checkpoints-not-kept", _W, "checkpoints in a folder of the pod, which a restart empties"),
+    Check("TJ581", "claim-of-one-node", _E, "a ReadWriteOnce claim that the pods of several nodes mount"),
+    Check("TJ582", "claim-of-one-pod", _E, "a ReadWriteOncePod claim that several pods mount"),
+    Check("TJ583", "read-only-checkpoints", _E, "a claim at /checkpoints that cannot be written"),
+    Check("TJ584", "unknown-access-mode", _W, "several pods on a claim whose access mode the builder was not told"),
+)
+BY_CODE: Final[Mapping[str, Check]] = {check.code: check for check in (*CHECKS, *QUEUE_CHECKS, *STORAGE_CHECKS)}

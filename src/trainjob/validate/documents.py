@@ -8,9 +8,11 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from trainjob.findings import Finding, Location
 from trainjob.kube.schema import Path
+from trainjob.kube.yaml import dotted
 from trainjob.targets import GROUP, Target
 from trainjob.validate import empties, jobset, patches, pods, runtime, torchtune, trainjob
 from trainjob.validate.case import Case, Checker, Locate, check_schema, path_only
+from trainjob.validate.storage import KnownClaim, check_storage
 from trainjob.validate.view import dig, mapping, text
 
 # After the schema, in this order.
@@ -18,6 +20,7 @@ TRAINJOB_CHECKS: Final[tuple[Checker, ...]] = (
     trainjob.check_runtime_ref,
     trainjob.check_name,
     trainjob.check_trainer_present,
+    trainjob.check_topology,
     trainjob.check_numbers,
     trainjob.check_processes,
     trainjob.check_env,
@@ -72,6 +75,15 @@ def check_runtime(obj: Mapping[str, Any], target: Target, locate: Locate = path_
     return _run(RUNTIME_CHECKS, Case(obj, kind, target, None, locate))
 
 
+def check_job_storage(
+    obj: Mapping[str, Any], target: Target, runtime: Mapping[str, Any] | None, claims: Iterable[KnownClaim]
+) -> list[Finding]:
+    """TJ580 to TJ584 of a valid TrainJob, where `claims` are all whose access mode the author knows."""
+    name = f"TrainJob/{text(dig(obj, 'metadata', 'name'))}"
+    case = Case(obj, "TrainJob", target, runtime, lambda path: Location(name, path=dotted(path)))
+    return list(check_storage(case, claims, complete=True))
+
+
 def _run(checks: tuple[Checker, ...], case: Case) -> list[Finding]:
     out = list(check_schema(case))
     if case.plain:
@@ -107,19 +119,24 @@ def check_documents(
     docs: Iterable[Source | Mapping[str, Any]],
     target: Target,
     catalogue: Mapping[str, Mapping[str, Any]] | None = None,
+    claims: Iterable[KnownClaim] = (),
 ) -> list[Finding]:
     """Check every Trainer object of a stream; objects of other kinds are passed over.
 
     A runtimeRef is resolved in the stream first, then in `catalogue` (ClusterTrainingRuntime
-    manifests by name). A `List` is opened.
+    manifests by name). A `List` is opened. `claims` are PersistentVolumeClaims from elsewhere, beside
+    those of the stream.
     """
+    docs = list(docs)
     items = [item for doc in docs for item in _items(doc)]
+    known_claims = (*claims, *claims_of(docs))
     out: list[Finding] = []
     for item in items:
         if item.kind == "TrainJob":
-            found, known = _resolve(item, items, catalogue or {})
-            case = Case(item.obj, "TrainJob", target, found, item.locate)
+            case, known = _case(item, items, target, catalogue or {})
             out += _run(TRAINJOB_CHECKS, case)
+            if case.plain:
+                out += check_storage(case, known_claims)
             if not known:
                 out.append(_not_found(case, items, catalogue or {}))
         else:
@@ -127,27 +144,60 @@ def check_documents(
     return out
 
 
+def train_jobs(
+    docs: Iterable[Source | Mapping[str, Any]],
+    target: Target,
+    catalogue: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Iterator[Case]:
+    """Every TrainJob of a stream with its runtime, found as `check_documents` finds it."""
+    items = [item for doc in docs for item in _items(doc)]
+    for item in items:
+        if item.kind == "TrainJob":
+            yield _case(item, items, target, catalogue or {})[0]
+
+
+def _case(
+    job: _Item, items: list[_Item], target: Target, catalogue: Mapping[str, Mapping[str, Any]]
+) -> tuple[Case, bool]:
+    """The job under check; False when its runtime was looked for and not found."""
+    found, known = _resolve(job, items, catalogue)
+    return Case(job.obj, "TrainJob", target, found, job.locate), known
+
+
 def trainer_objects(doc: Source | Mapping[str, Any]) -> int:
     """How many objects of a document `check_documents` looks at."""
     return sum(1 for _ in _items(doc))
 
 
+def claims_of(docs: Iterable[Source | Mapping[str, Any]]) -> tuple[KnownClaim, ...]:
+    """The PersistentVolumeClaims of a stream."""
+    found = (KnownClaim.read(obj, str(locate(()))) for doc in docs for obj, locate in _objects(doc))
+    return tuple(claim for claim in found if claim is not None)
+
+
 def _items(doc: Source | Mapping[str, Any]) -> Iterator[_Item]:
+    for obj, locate in _objects(doc):
+        kind = obj.get("kind")
+        if kind in _KINDS and (obj.get("apiVersion") is None or text(obj["apiVersion"]).startswith(f"{GROUP}/")):
+            yield _Item(obj, str(kind), locate)
+
+
+def _objects(doc: Source | Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Locate]]:
     if isinstance(doc, Mapping):
         yield from _open(doc, path_only)
     elif isinstance(doc.data, Mapping):
         yield from _open(doc.data, doc.locate)
 
 
-def _open(obj: Mapping[str, Any], locate: Locate) -> Iterator[_Item]:
+def _open(obj: Mapping[str, Any], locate: Locate) -> Iterator[tuple[Mapping[str, Any], Locate]]:
     kind = obj.get("kind")
     items = obj.get("items")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
         for index, item in enumerate(items):
             if isinstance(item, Mapping):
                 yield from _open(item, _inside(locate, ("items", index)))
-    elif kind in _KINDS and (obj.get("apiVersion") is None or text(obj["apiVersion"]).startswith(f"{GROUP}/")):
-        yield _Item(obj, str(kind), locate)
+    else:
+        yield obj, locate
 
 
 def _inside(locate: Locate, prefix: Path) -> Locate:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from trainjob.catalog import TOPOLOGY
 from trainjob.findings import Finding
 from trainjob.kube import names, quantity
 from trainjob.kube.schema import Path
@@ -70,7 +71,9 @@ def check_runtime_ref(case: Case) -> Iterator[Finding]:
         yield case.find("TJ510", (*_REF, field), f"unsupported runtime: {kind}.{group}", f"use {wanted}")
     labels = mapping(dig(case.runtime, "metadata", "labels"))
     if labels.get(f"{GROUP}/support") == "deprecated" and since(case.target, "2.1"):
-        yield case.find("TJ512", (*_REF, "name"), f'{kind} "{name}" is deprecated and will be removed')
+        better = text(mapping(dig(case.runtime, "metadata", "annotations")).get("trainjob.dev/replaced-by"))
+        fix = f'use "{better}"' if better else ""
+        yield case.find("TJ512", (*_REF, "name"), f'{kind} "{name}" is deprecated and will be removed', fix)
 
 
 def check_name(case: Case) -> Iterator[Finding]:
@@ -100,6 +103,18 @@ def check_name(case: Case) -> Iterator[Finding]:
             f"the name has {len(name)} characters, at most {budget} fit: pods are called "
             f"<name>-{longest}-<5 random>, with 63 characters at most",
             f"shorten the name to {budget} characters",
+        )  # fmt: skip
+
+
+def check_topology(case: Case) -> Iterator[Finding]:
+    """TJ528: the admission lock (overlays/components/multi-node-gate) refuses it where it is installed."""
+    nodes = count(case.trainer.get("numNodes")) or 1
+    metadata = mapping(dig(case.runtime, "metadata"))
+    if nodes > 1 and mapping(metadata.get("labels")).get(TOPOLOGY) == "single-node":
+        yield case.find(
+            "TJ528", ("spec", "trainer", "numNodes"),
+            f"{nodes} nodes on {text(metadata.get('name'))}, a runtime for one: the gate refuses the job",
+            f"keep the tune on one node until it does not fit; then use a runtime with {TOPOLOGY}: multi-node",
         )  # fmt: skip
 
 
