@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from tools import check_overlays as policy
+from trainjob.catalog import catalog
+from trainjob.emit import for_target
 from trainjob.kustomize import BuildError, Engine, build
+from trainjob.targets import target
 
 pytestmark = pytest.mark.kubectl
 
@@ -262,6 +265,12 @@ def test_rhoai_has_the_shape_of_trainer_2_1(rendered: dict[str, bytes]) -> None:
         changed = {"/spec/mlPolicy/torch", "/spec/mlPolicy/torch/numProcPerNode"}
         assert differences(doc, prod[name]) == changed
     assert all(doc["spec"]["mlPolicy"]["torch"] == {} for doc in prod.values())
+
+
+def test_trainer_2_0_is_what_the_package_makes_of_a_runtime(shop: policy.Workshop) -> None:
+    """The component and `emit.for_target` are two ways to one shape."""
+    for name, doc in by_name(shop.render(shop.probe("trainer-2.1", "trainer-2.0"))).items():
+        assert doc == for_target(catalog()[name].manifest, target("2.0")), name
 
 
 # --- components that no overlay of ours chooses -----------------------------------------------------------

@@ -34,7 +34,7 @@ def is_gate(obj: dict[str, Any]) -> bool:
 
 def install(cluster: Kubectl) -> None:
     """Everything of overlays/kind-multi-node, once the gate answers."""
-    cluster.run("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=dump_all(overlay("kind-multi-node")))
+    cluster.install(dump_all(overlay("kind-multi-node")))
     probe = dump_all([job("probe", MULTI)])
     cluster.wait_for("the gate answers", lambda: ADVICE[1] in cluster.dry_run(probe), 60)
 

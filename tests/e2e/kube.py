@@ -65,6 +65,17 @@ class Kubectl:
             "apply", "--server-side", "--force-conflicts", "--validate=strict", *extra, "-f", "-", stdin=text
         )
 
+    def install(self, text: str) -> str:
+        """Server-side apply of an overlay. Runtimes of an older checkout that cannot be changed are replaced."""
+        command = ("apply", "--server-side", "--force-conflicts", "--validate=strict", "-f", "-")
+        said = self.run(*command, stdin=text, check=False)
+        if "Value is immutable" in said:
+            self.run("delete", "clustertrainingruntimes", "-l", "trainjob.dev/topology", "--wait=true")
+            said = self.run(*command, stdin=text)
+        if "serverside-applied" not in said or "error" in said.lower():
+            raise KubectlError(f"kubectl apply: {said.strip()}")
+        return said
+
     def dry_run(self, text: str) -> str:
         """What the API server and the webhooks say; "" when they accept."""
         done = subprocess.run(

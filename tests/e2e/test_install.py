@@ -23,6 +23,7 @@ def apply(cluster: Kubectl, text: str) -> str:
 def test_applied_twice_without_drift(cluster: Kubectl, overlay: str, seen: Callable[[str], None]) -> None:
     """`kustomize build overlays/X | kubectl apply --server-side -f -` works, and again changes nothing."""
     text = kustomize.build(ROOT / "overlays" / overlay).decode()
+    cluster.install(text)
     first = apply(cluster, text)
     names = [(d.data["kind"], d.data["metadata"]["name"]) for d in load(text)]
 

@@ -20,10 +20,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module", autouse=True)
 def stand_ins(cluster: Kubectl) -> None:
     """The runtimes of prod with a CPU image and small sizes, nothing else changed."""
-    cluster.run(
-        "apply", "--server-side", "--force-conflicts", "-f", "-",
-        stdin=kustomize.build(ROOT / "overlays/kind-multi-node").decode(),
-    )  # fmt: skip
+    cluster.install(kustomize.build(ROOT / "overlays/kind-multi-node").decode())
 
 
 def small(job: dict[str, Any], kubectl: Kubectl, runtime: str) -> dict[str, Any]:

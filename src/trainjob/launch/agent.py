@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import random
 import signal
 import sys
 import time
@@ -12,18 +13,32 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import torch
 from torch.distributed.elastic.agent.server.api import RunResult, WorkerGroup, WorkerState
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
+from torch.distributed.elastic.rendezvous import dynamic_rendezvous
 
 from trainjob.launch.policy import Failure, Policy, Progress, cause
+from trainjob.launch.preload import Preload
 
 # Seconds between SIGTERM and SIGKILL for workers that are restarted. Their peers are gone: there is
 # nothing that they could still save together. The end of the pod has its own, longer, time.
 RESTART_GRACE: Final = "TRAINJOB_RESTART_GRACE"
 _SETTLE: Final = 0.5
+_LOOK: Final = 0.1
 
 # It logs the traceback of one failed worker, prefixed, and not always the one to blame. We print it.
 logging.getLogger("torch.distributed.elastic.multiprocessing.api").setLevel(logging.CRITICAL)
+
+
+def _wait_shortly(seconds: float | tuple[float, float]) -> None:
+    """torch's agents look once a second whether the others are there (dynamic_rendezvous.py): half a second lost
+    on average, twice a rendezvous. A look is one small request to the store.
+    """
+    time.sleep(min(_LOOK, seconds if isinstance(seconds, float | int) else random.uniform(*seconds)))
+
+
+dynamic_rendezvous._delay = _wait_shortly
 
 
 class Agent(LocalElasticAgent):
@@ -35,6 +50,7 @@ class Agent(LocalElasticAgent):
     last: Failure | None = None
     reason = ""
     made: Callable[[Agent], None]
+    preload: Preload | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -49,6 +65,13 @@ class Agent(LocalElasticAgent):
 
     def _start_workers(self, worker_group: WorkerGroup) -> Any:
         self._progress.begin()
+        if self.preload is not None:
+            self.preload.wait()
+            if torch.cuda.is_initialized():
+                raise RuntimeError(
+                    "an import before the fork has initialised CUDA, which the workers then cannot use: "
+                    "set TRAINJOB_PRELOAD=none, or --start-method spawn"
+                )
         return super()._start_workers(worker_group)
 
     def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import socket
 import sys
@@ -12,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from trainjob.launch import policy, signals
+from trainjob.launch import policy, preload, signals
+from trainjob.launch.preload import Preload
 
-PRELOAD: Final = "TRAINJOB_PRELOAD"
 MAX_RESTARTS: Final = 3
 TERMINATION_LOG: Final = Path("/dev/termination-log")
 
@@ -45,12 +44,12 @@ def main(argv: Sequence[str]) -> int:
         setattr(args, name, value)
     if args.master_port is None:
         args.master_port = 29500
-    for module in filter(None, os.environ.get(PRELOAD, "").split(",")):
-        importlib.import_module(module.strip())
     config, command, arguments = torchrun.config_from_args(args)
     entry: Any = command
     if config.start_method == "fork" and not args.no_python:
         entry, arguments = worker.run, [args.module, args.training_script, *args.training_script_args]
+        agent.Agent.preload = Preload(os.environ.get(preload.VARIABLE, ""), args.training_script, args.module)
+        agent.Agent.preload.start()
     agent.Agent.made = running.append
     api.LocalElasticAgent = agent.Agent  # the name that launch_agent looks up
     try:
