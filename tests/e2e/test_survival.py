@@ -35,6 +35,13 @@ def quiet_loss(cluster: Kubectl) -> Iterator[str]:
     cluster.run("delete", "namespace", space, "--wait=false")
 
 
+def under_way(kubectl: Kubectl, form: Form, name: str, env: dict[str, str] | None = None) -> Run:
+    """A job that has trained for some steps and saved some."""
+    run = Run(kubectl, form, name, env=env or {}).submit()
+    run.wait_step(12)
+    return run
+
+
 def survived(run: Run, fault: float, loss: str, seen: Seen, restarts: int | None = None) -> None:
     """Complete, with the loss of the undisturbed run, and at most one checkpoint interval done twice."""
     assert run.kubectl.finished(run.name, seconds=400) == "Complete"
@@ -48,8 +55,7 @@ def survived(run: Run, fault: float, loss: str, seen: Seen, restarts: int | None
 @pytest.mark.ci
 def test_worker_process_killed(kubectl: Kubectl, quiet_loss: str, seen: Seen) -> None:
     """SIGKILL to a worker process: all ranks start again inside their pods and resume."""
-    run = Run(kubectl, OURS, "kill1").submit()
-    run.wait_step(12)
+    run = under_way(kubectl, OURS, "kill1")
     survived(run, run.signal(1, "KILL"), quiet_loss, seen, restarts=0)
     assert "rank 1 was ended by SIGKILL" in kubectl.logs("kill1", 1)
 
@@ -57,24 +63,21 @@ def test_worker_process_killed(kubectl: Kubectl, quiet_loss: str, seen: Seen) ->
 @pytest.mark.full
 def test_first_rank_killed(kubectl: Kubectl, quiet_loss: str, seen: Seen) -> None:
     """SIGKILL to rank 0's process, which hosts the store of the collectives: likewise."""
-    run = Run(kubectl, OURS, "kill0").submit()
-    run.wait_step(12)
+    run = under_way(kubectl, OURS, "kill0")
     survived(run, run.signal(0, "KILL"), quiet_loss, seen, restarts=0)
 
 
 @pytest.mark.full
 def test_killed_under_torchrun(kubectl: Kubectl, quiet_loss: str, seen: Seen) -> None:
     """The same fault under plain torchrun: the runtime restarts all pods together."""
-    run = Run(kubectl, TORCHRUN, "torchrun").submit()
-    run.wait_step(12)
+    run = under_way(kubectl, TORCHRUN, "torchrun")
     survived(run, run.signal(1, "KILL"), quiet_loss, seen, restarts=1)
 
 
 @pytest.mark.full
 def test_worker_pod_deleted(kubectl: Kubectl, quiet_loss: str, seen: Seen) -> None:
     """A deleted worker pod: all pods restart, and the restart is not counted."""
-    run = Run(kubectl, OURS, "pod1").submit()
-    run.wait_step(12)
+    run = under_way(kubectl, OURS, "pod1")
     survived(run, run.delete_pod(1), quiet_loss, seen, restarts=1)
     assert counted(run) == 0
 
@@ -82,8 +85,7 @@ def test_worker_pod_deleted(kubectl: Kubectl, quiet_loss: str, seen: Seen) -> No
 @pytest.mark.ci
 def test_first_pod_deleted(kubectl: Kubectl, quiet_loss: str, seen: Seen) -> None:
     """The deleted pod of rank 0, which hosts the rendezvous, comes back with another address."""
-    run = Run(kubectl, OURS, "pod0").submit()
-    run.wait_step(12)
+    run = under_way(kubectl, OURS, "pod0")
     survived(run, run.delete_pod(0), quiet_loss, seen, restarts=1)
     assert counted(run) == 0
 
@@ -91,8 +93,7 @@ def test_first_pod_deleted(kubectl: Kubectl, quiet_loss: str, seen: Seen) -> Non
 @pytest.mark.full
 def test_pod_evicted(kubectl: Kubectl, quiet_loss: str, seen: Seen) -> None:
     """An evicted pod (the eviction API) restarts the set without counting."""
-    run = Run(kubectl, OURS, "evicted").submit()
-    run.wait_step(12)
+    run = under_way(kubectl, OURS, "evicted")
     survived(run, run.evict(1), quiet_loss, seen, restarts=1)
     assert counted(run) == 0
 
@@ -100,8 +101,7 @@ def test_pod_evicted(kubectl: Kubectl, quiet_loss: str, seen: Seen) -> None:
 @pytest.mark.full
 def test_node_drained(kubectl: Kubectl, cluster: Kubectl, quiet_loss: str, seen: Seen) -> None:
     """A drained node: the pods come back on the other one and resume."""
-    run = Run(kubectl, OURS, "drained").submit()
-    run.wait_step(12)
+    run = under_way(kubectl, OURS, "drained")
     when, node = run.drain(1)
     try:
         survived(run, when, quiet_loss, seen)
@@ -115,8 +115,7 @@ def test_node_drained(kubectl: Kubectl, cluster: Kubectl, quiet_loss: str, seen:
 @pytest.mark.full
 def test_out_of_memory_once(kubectl: Kubectl, quiet_loss: str, seen: Seen) -> None:
     """A worker that exceeds the memory limit once is restarted, and the log says what happened."""
-    run = Run(kubectl, OURS, "oom", env={"FAULT": "oom:12"}).submit()
-    run.wait_step(12)
+    run = under_way(kubectl, OURS, "oom", env={"FAULT": "oom:12"})
     survived(run, run.events()[-1].when, quiet_loss, seen)
 
 
@@ -133,8 +132,7 @@ def test_out_of_memory_always(kubectl: Kubectl, seen: Seen) -> None:
 @pytest.mark.full
 def test_hanging_rank(kubectl: Kubectl, quiet_loss: str, seen: Seen) -> None:
     """SIGSTOP to one rank: the others' collective times out, the stopped process is killed, all resume."""
-    run = Run(kubectl, OURS, "hang").submit()
-    run.wait_step(12)
+    run = under_way(kubectl, OURS, "hang")
     survived(run, run.signal(1, "STOP"), quiet_loss, seen, restarts=0)
 
 
@@ -142,8 +140,7 @@ def test_hanging_rank(kubectl: Kubectl, quiet_loss: str, seen: Seen) -> None:
 def test_stalled_program(kubectl: Kubectl, quiet_loss: str, seen: Seen) -> None:
     """The watchdog on the progress file ends a hang that no collective would notice in time."""
     env = {"TRAINJOB_STALL_TIMEOUT": "8", "TRAINJOB_COLLECTIVE_TIMEOUT": "600"}
-    run = Run(kubectl, OURS, "stall", env=env).submit()
-    run.wait_step(12)
+    run = under_way(kubectl, OURS, "stall", env=env)
     survived(run, run.signal(0, "STOP"), quiet_loss, seen, restarts=0)
     assert "no progress for" in kubectl.logs("stall", 0) + kubectl.logs("stall", 1)
 
@@ -175,8 +172,7 @@ def test_preempted_and_admitted_again(
 @pytest.mark.full
 def test_trainer_manager_restarted(kubectl: Kubectl, cluster: Kubectl, quiet_loss: str, seen: Seen) -> None:
     """A restart of Trainer's manager does not touch a running job."""
-    run = Run(kubectl, OURS, "manager").submit()
-    run.wait_step(12)
+    run = under_way(kubectl, OURS, "manager")
     cluster.run("-n", "kubeflow-system", "rollout", "restart", "deployment/kubeflow-trainer-controller-manager")
     assert kubectl.finished("manager") == "Complete"
     assert run.loss() == quiet_loss
