@@ -16,6 +16,7 @@ from trainjob.kube.yaml import dump, load
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
+PEERS = ROOT / "tools" / "peers.json"
 LAUNCHER = ROOT / "src" / "trainjob" / "launch"
 CLAIM = "checkpoints"
 CHECKPOINT_EVERY = 5  # steps, the default of programs/resume.py
@@ -52,28 +53,12 @@ def ours(name: str = "torch-fsdp-multinode") -> dict[str, Any]:
 
 
 def stock() -> dict[str, Any]:
-    """Trainer 2.3's own torch-distributed (manifests/base/runtimes/torch_distributed.yaml): an image, nothing else."""
-    pod = {"containers": [{"name": "node", "image": TRAIN_IMAGE}]}
+    """Trainer 2.3's own torch-distributed: an image, nothing else. The facts are those of docs/comparison.md."""
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "ClusterTrainingRuntime",
         "metadata": {"name": "stock", "labels": {"trainer.kubeflow.org/framework": "torch"}},
-        "spec": {
-            "mlPolicy": {"numNodes": 1, "torch": {}},
-            "template": {
-                "spec": {
-                    "replicatedJobs": [
-                        {
-                            "name": "node",
-                            "template": {
-                                "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
-                                "spec": {"template": {"spec": pod}},
-                            },
-                        }
-                    ]
-                }
-            },
-        },
+        "spec": copy.deepcopy(json.loads(PEERS.read_text(encoding="utf-8"))["Trainer 2.3"]["spec"]),
     }
 
 
