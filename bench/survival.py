@@ -1,9 +1,9 @@
 """How soon a disturbed job trains again, and a new one for the first time: our runtime beside others.
 
-python bench/survival.py [--faults kill,pod] [--forms ours,stock] [--rounds 3]
+python bench/survival.py [--faults F] [--forms ours,stock] [--rounds 3] [--program tune.py]
 
-Needs the cluster of `make cluster`. Every form runs the same program (tests/e2e/programs/resume.py: two
-nodes, FSDP2, a checkpoint every 5 steps) and suffers each fault in turn, in the same run. Prints medians
+Needs the cluster of `make cluster`. Every form runs the same program (tests/e2e/programs: two nodes, FSDP2,
+a checkpoint every 5 steps) and suffers each fault in turn, in the same run. Prints medians
 and their quotients beside the targets; exit code 1 when one is missed or a job did not survive.
 """
 
@@ -84,11 +84,12 @@ class Result:
     loss: str
 
 
-def measure(kubectl: Kubectl, form: Form, fault: str, number: int) -> Result:
+def measure(kubectl: Kubectl, form: Form, fault: str, number: int, program: str) -> Result:
     """One job, one fault. Raises AssertionError when it does not end as Complete."""
     # The moment at which each container starts; the API tells whole seconds only.
     clock = ("sh", "-c", 'date +%s.%N > /checkpoints/boot-$JOB_COMPLETION_INDEX; exec "$@"', "--", *form.launcher)
-    run = Run(kubectl, replace(form, launcher=clock), f"b{number}", env={"STEPS": "30"}).submit()
+    run = Run(kubectl, replace(form, launcher=clock), f"b{number}", env={"STEPS": "30"}, program=program)
+    run.submit()
     try:
         run.wait_step(7, seconds=300)
         ready = max(float((run.folder / f"boot-{i}").read_text()) for i in range(run.nodes))
@@ -147,6 +148,9 @@ def main() -> int:
     parser.add_argument("--forms", default=f"{OURS},{STOCK},{PLAIN}".replace(PLAIN, "stock; plain image"), help="comma")
     parser.add_argument("--faults", default=",".join(FAULTS), help="comma")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--program", default="resume.py", help="resume.py (torch alone), tune.py (transformers)"
+    )
     args = parser.parse_args()
     forms = [f.strip().replace(";", ",") for f in args.forms.split(",")]
     if args.forms == "all":
@@ -163,7 +167,7 @@ def main() -> int:
         for _, fault, form in itertools.product(range(args.rounds), faults, forms):
             begin = time.monotonic()
             try:
-                result = measure(replace(base, namespace=space), known[form], fault, next(number))
+                result = measure(replace(base, namespace=space), known[form], fault, next(number), args.program)
             except (AssertionError, StopIteration, LookupError) as error:
                 failed.append(f"{form}, {fault}: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
                 print(f"FAILED {failed[-1]}", file=sys.stderr, flush=True)
@@ -173,7 +177,7 @@ def main() -> int:
     finally:
         base.run("delete", "namespace", space, "--wait=false")
     load = os.getloadavg()
-    print(f"{args.rounds} rounds, {os.cpu_count()} cores, load {load[0]:.1f}; seconds, medians")
+    print(f"{args.program}, {args.rounds} rounds, {os.cpu_count()} cores, load {load[0]:.1f}; seconds, medians")
     missed = report(results, forms, faults) + failed
     for name in missed:
         print(f"missed: {name}", file=sys.stderr)
