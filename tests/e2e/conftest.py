@@ -114,7 +114,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not ROWS:
         return
-    evidence.store(ROWS)
+    rows = evidence.store(ROWS)
     if session.config.getoption("--write-evidence"):
         context = Context(os.environ.get("CLUSTER", "trainjob"))
         release = TRAINERS[context.state["trainer"]]
@@ -125,4 +125,4 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             "Kueue": KUEUE_MODULE.version,
             "Training Operator": OPERATOR_MODULE.version,
         }
-        evidence.write_page(ROWS, versions)
+        evidence.write_page(rows, versions)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 STORE = ROOT / ".cache" / "e2e" / "evidence.json"
+TESTS = Path(__file__).parent
 PAGE = ROOT / "docs" / "evidence.md"
 
 
@@ -21,6 +22,10 @@ class Row:
     proves: str
     seen: str
     seconds: float
+
+    @property
+    def function(self) -> str:
+        return self.test.rpartition("::")[2].partition("[")[0]
 
     @property
     def anchor(self) -> str:
@@ -48,7 +53,21 @@ def write_page(rows: list[Row], versions: dict[str, str]) -> None:
     PAGE.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
-def store(rows: list[Row]) -> None:
-    """Keep the rows of a run that does not write the page."""
+def store(rows: list[Row]) -> list[Row]:
+    """Keeps the rows of this run beside those of earlier ones; returns all, of tests that still exist.
+
+    A part of the tests can thus be run alone and take its place in the page. `make e2e-all` starts afresh.
+    """
+    known = {row.test: row for row in [*_kept(), *rows]}
+    sources = "\n".join(file.read_text(encoding="utf-8") for file in TESTS.glob("test_*.py"))
+    known = {test: row for test, row in known.items() if f"def {row.function}(" in sources}
     STORE.parent.mkdir(parents=True, exist_ok=True)
-    STORE.write_text(json.dumps([asdict(r) for r in rows], indent=1), encoding="utf-8")
+    STORE.write_text(json.dumps([asdict(r) for r in known.values()], indent=1), encoding="utf-8")
+    return list(known.values())
+
+
+def _kept() -> list[Row]:
+    try:
+        return [Row(**row) for row in json.loads(STORE.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        return []
