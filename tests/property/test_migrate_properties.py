@@ -154,7 +154,13 @@ def test_migrating_the_output_changes_nothing(job: Obj, target: Target) -> None:
 @given(jobs())
 def test_yaml_and_json_give_the_same(job: Obj) -> None:
     """The notation of the input does not matter."""
-    assert migrate_text(yaml.dump(job)).text == migrated(job).text
+    as_yaml = migrate_text(yaml.dump(job), file="job.json").text
+    assert _without_hash(as_yaml) == _without_hash(migrated(job).text)
+
+
+def _without_hash(text: str) -> list[str]:
+    """The lines without the hash of the source's bytes."""
+    return [line for line in text.splitlines() if "trainjob.dev/source-sha256: " not in line]
 
 
 # --- no exception ------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from trainjob.findings import Location
 from trainjob.kube.yaml import Path
+from trainjob.v1.traced import derived
 
 API_VERSION: Final = "kubeflow.org/v1"
 KIND: Final = "PyTorchJob"
@@ -37,7 +38,8 @@ class Replica:
     @property
     def replicas(self) -> int:
         """Defaulted to 1, as the controller does."""
-        return int(self.data.get("replicas", 1))
+        count: int = self.data.get("replicas", 1)
+        return count
 
     @property
     def template(self) -> Mapping[str, Any]:
@@ -131,14 +133,15 @@ class PyTorchJob:
         """`spec.nprocPerNode`, else the deprecated elastic field, else `auto`."""
         own = self.spec.get("nprocPerNode")
         if own:
-            return str(own)
+            return derived(str(own), own)
         old = (self.elastic or {}).get("nProcPerNode")
-        return str(old) if old is not None else "auto"
+        return derived(str(old), old) if old is not None else "auto"
 
     @property
     def nproc_number(self) -> int | None:
         """`nproc` as a number, when it is one."""
-        return number(self.nproc)
+        count = number(self.nproc)
+        return None if count is None else derived(count, self.nproc)
 
     @property
     def subject(self) -> str:
