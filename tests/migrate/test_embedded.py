@@ -114,7 +114,7 @@ def test_a_partial_job_needs_no_name() -> None:
     """Somebody gives it one later."""
     result = migrate_text("kind: ConfigMap\ndata:\n" + block(yaml.dump(v1(metadata={}))))
     assert result.converted == 1
-    assert "metadata" not in values(result)["job.yaml"]
+    assert list(values(result)["job.yaml"]["metadata"]) == ["annotations"]
 
 
 def test_places_are_lines_of_the_file() -> None:

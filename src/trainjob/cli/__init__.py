@@ -16,6 +16,7 @@ from trainjob import __version__
 # name -> (module, one line for --help). The line stands here so that --help imports none of them.
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "migrate": ("migrate", "Turn v1 PyTorchJobs into TrainJobs, or say why not."),
+    "migrate-sdk": ("migrate_sdk", "Turn Python scripts of the v1 SDK into TrainerClient, find pipeline steps."),
     "build": ("build", "Write a TrainJob for a runtime of the catalogue."),
     "runtimes": ("runtimes", "List, show and compare the curated runtimes."),
     "validate": ("validate", "Check TrainJobs and runtimes for a Trainer version, without a cluster."),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from trainjob.migrate.codes import CODES
 from trainjob.migrate.rule import Rule
 from trainjob.migrate.rules import RULES
+from trainjob.sdkmod.codes import CODES as SDK_CODES
 from trainjob.validate import CHECKS, QUEUE_CHECKS, STORAGE_CHECKS
 
 
@@ -27,11 +28,17 @@ def documented() -> dict[str, Entry]:
     """All codes in order of their numbers."""
     entries = [_rule(rule) for rule in RULES]
     entries += [Entry(code, name, text, text) for code, (name, text) in CODES.items()]
+    entries += [Entry(code, name, _first(text), text) for code, (name, text) in SDK_CODES.items()]
     entries += [
         Entry(c.code, c.name, f"{c.finds[0].upper()}{c.finds[1:]}.", f"{c.severity}: {c.finds}.")
         for c in (*CHECKS, *QUEUE_CHECKS, *STORAGE_CHECKS)
     ]
     return {e.code: e for e in sorted(entries, key=lambda e: e.code)}
+
+
+def _first(text: str) -> str:
+    """The first sentence."""
+    return f"{text.partition('. ')[0].rstrip('.')}."
 
 
 def _rule(rule: Rule) -> Entry:

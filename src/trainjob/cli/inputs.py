@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,10 +34,16 @@ class Input:
         with self.path.open(encoding="utf-8", newline="") as file:
             yield from file
 
+    def mapped(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Findings about these lines, at the places that the user can edit."""
+        return list(findings)
 
-def collect(arguments: tuple[str, ...], findings: list[Finding]) -> list[Input]:
-    """Every input behind the arguments, folders walked in a fixed order; symbolic links to folders
-    are not followed."""
+
+def collect(
+    arguments: tuple[str, ...], findings: list[Finding], suffixes: tuple[str, ...] = YAML_SUFFIXES
+) -> list[Input]:
+    """Every input behind the arguments, folders walked in a fixed order for files of some suffixes;
+    symbolic links to folders are not followed."""
     out: list[Input] = []
     for argument in arguments:
         if argument == STDIN:
@@ -46,7 +52,7 @@ def collect(arguments: tuple[str, ...], findings: list[Finding]) -> list[Input]:
         path = Path(argument)
         try:
             if path.is_dir():
-                out.extend(_walk(path, findings))
+                out.extend(_walk(path, findings, suffixes))
             elif path.exists():
                 out.append(Input(argument, path, Path(path.name)))
             else:
@@ -57,14 +63,14 @@ def collect(arguments: tuple[str, ...], findings: list[Finding]) -> list[Input]:
     return out
 
 
-def _walk(root: Path, findings: list[Finding]) -> Iterator[Input]:
+def _walk(root: Path, findings: list[Finding], suffixes: tuple[str, ...]) -> Iterator[Input]:
     def unreadable(err: OSError) -> None:
         findings.append(cannot_read(str(err.filename), err.strerror or str(err)))
 
     for folder, folders, files in os.walk(root, onerror=unreadable):
         folders[:] = sorted(f for f in folders if not f.startswith("."))
         for name in sorted(files):
-            if name.endswith(YAML_SUFFIXES):
+            if name.endswith(suffixes):
                 path = Path(folder, name)
                 yield Input(str(path), path, path.relative_to(root), from_folder=True)
 

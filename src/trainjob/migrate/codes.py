@@ -22,6 +22,19 @@ WRAPPER_EDIT: Final = "TJ914"
 INVALID_OUTPUT: Final = "TJ915"
 FOREIGN_RUNTIME: Final = "TJ916"
 GATED: Final = "TJ917"
+KUSTOMIZE_EDIT: Final = "TJ920"
+KUSTOMIZE_REFUSED: Final = "TJ921"
+GITOPS_PRUNE: Final = "TJ922"
+GITOPS_ORDER: Final = "TJ923"
+TEMPLATE_EDIT: Final = "TJ924"
+TEMPLATE_REFUSED: Final = "TJ925"
+IN_PLACE: Final = "TJ926"
+CLUSTER_READ: Final = "TJ930"
+CREATOR: Final = "TJ931"
+RUNNING: Final = "TJ932"
+CLUSTER_MISSING: Final = "TJ933"
+CLUSTER_QUOTA: Final = "TJ934"
+CLUSTER_VERSION: Final = "TJ935"
 
 # code -> (short name, what it says); docs/rules are generated from this.
 CODES: Final[dict[str, tuple[str, str]]] = {
@@ -43,4 +56,17 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     INVALID_OUTPUT: ("invalid-output", "The TrainJob would be refused by its Trainer version."),
     FOREIGN_RUNTIME: ("foreign-runtime", "The runtime asked for is not in the catalogue and cannot be checked."),
     GATED: ("gated-runtime", "The job needs a runtime that no overlay installs unless its component is chosen."),
+    KUSTOMIZE_EDIT: ("kustomize-edit", "A kustomization was changed so that it renders the migrated jobs."),
+    KUSTOMIZE_REFUSED: ("kustomize-refused", "A kustomization cannot be migrated; nothing of its tree is written."),
+    GITOPS_PRUNE: ("gitops-prune", "Argo CD or Flux deletes PyTorchJobs that leave Git, running ones too."),
+    GITOPS_ORDER: ("gitops-order", "The order in which Argo CD or Flux applies a TrainJob and its runtime."),
+    TEMPLATE_EDIT: ("template-edit", "A line of a Helm template that makes a PyTorchJob, and what to write there."),
+    TEMPLATE_REFUSED: ("template-refused", "A Helm chart cannot be rendered, or not be rewritten."),
+    IN_PLACE: ("not-in-place", "A file is not replaced: it is not saved in Git, a link, or a job is refused."),
+    CLUSTER_READ: ("cluster-not-read", "Something in the cluster could not be listed, so it was not looked at."),
+    CREATOR: ("job-creator", "Something in the cluster creates PyTorchJobs, and has to change with them."),
+    RUNNING: ("job-running", "A PyTorchJob is running: migrated and applied now, it trains twice."),
+    CLUSTER_MISSING: ("cluster-missing", "The target cluster lacks something that a migrated job names."),
+    CLUSTER_QUOTA: ("cluster-quota", "A ResourceQuota of the target is smaller than a job's GPUs."),
+    CLUSTER_VERSION: ("cluster-version", "The CRDs of the target are missing, or of another Trainer version."),
 }  # fmt: skip

@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trainjob import emit
 from trainjob.findings import Finding, Location, Severity
 from trainjob.kube import yaml
 from trainjob.kube.yaml import Document, Path
-from trainjob.migrate import codes, embedded, placeholders, wrappers
+from trainjob.migrate import codes, embedded, origin, placeholders, wrappers
 from trainjob.migrate.job import JobResult, Options, Source, migrate_job
 from trainjob.migrate.locate import MARK, OTHER_V1, Holder, Site, sites
+from trainjob.migrate.origin import FieldOrigin
+from trainjob.migrate.provenance import trace
 
-_HEAD = re.compile(r"(?:[ \t]*(?:[#%][^\n]*)?\n)*---[ \t]*(?:#[^\n]*)?\n")
+# Up to the `---` line; or, in a file without one, the comments at its top.
+_HEAD = re.compile(r"(?:[ \t]*(?:[#%][^\n]*)?\n)*---[ \t]*(?:#[^\n]*)?\n|#[^\n]*\n(?:[ \t]*(?:#[^\n]*)?\n)*")
 Scripts = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One PyTorchJob that was found, and what became of it: `job` is None when it is refused.
+
+    `text` is its own part of the input, which starts at `first_line` of the file; `data` is what was
+    read there. `fields` is filled only with `Options.explain`.
+    """
+
+    where: Location
+    text: str
+    first_line: int
+    data: Any = None
+    job: emit.TrainJob | None = None
+    findings: tuple[Finding, ...] = ()
+    fields: tuple[FieldOrigin, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +50,7 @@ class DocumentResult:
     converted: int = 0
     refused: int = 0
     jobs: tuple[emit.TrainJob, ...] = ()
+    records: tuple[Record, ...] = ()
 
 
 def unreadable(err: yaml.YamlError) -> Finding:
@@ -36,20 +58,22 @@ def unreadable(err: yaml.YamlError) -> Finding:
     return Finding(codes.YAML_ERROR, Severity.ERROR, err.message, err.where, err.fix, unreadable=True)
 
 
-def migrate_document(doc: Document, options: Options, scripts: Scripts) -> DocumentResult:
-    """Migrate the jobs of one document that `split` gave."""
+def migrate_document(doc: Document, options: Options, scripts: Scripts, file: str | None = None) -> DocumentResult:
+    """Migrate the jobs of one document that `split` gave. `file`: how the output names its source."""
     if MARK not in doc.text:
         return DocumentResult(doc, (doc.text,), tuple(_other_kinds(doc)))
     try:
         yaml.parse(doc)
     except yaml.YamlError as err:
-        return DocumentResult(doc, (doc.text,), (_broken(doc, err),), refused=1)
+        finding = _broken(doc, err)
+        record = Record(finding.where or Location(doc.file, doc.first_line, 1), doc.text, doc.first_line)
+        return DocumentResult(doc, (doc.text,), (finding,), refused=1, records=(replace(record, findings=(finding,)),))
     if doc.data is None:
         return DocumentResult(doc, (doc.text,))
     found = sites(doc)
     if not found:
         return DocumentResult(doc, (doc.text,), tuple(_other_kinds(doc)))
-    return _Work(doc, options, scripts).run(found)
+    return _Work(doc, options, scripts, file or origin.shown(doc.file)).run(found)
 
 
 def _other_kinds(doc: Document) -> Iterator[Finding]:
@@ -79,12 +103,35 @@ def _broken(doc: Document, err: yaml.YamlError) -> Finding:
     )
 
 
+def excerpt(doc: Document, site: Site) -> tuple[str, int]:
+    """The part of the document that holds the job, and its first line in the file.
+
+    The line is 0 where lines of the excerpt are no lines of the file: in a quoted text, and for a job that shares
+    its line with others, as in JSON of one line, which is written anew.
+    """
+    if not site.path:
+        return doc.text, doc.first_line
+    if site.holder is Holder.TEXT:
+        text = embedded.text_at(doc, site.path)
+        if text is None:
+            return str(site.data), 0
+        return text.node.value, text.first_line if text.node.style == "|" else 0
+    node = doc.find(site.path)
+    if node is None or node.start_mark is None or node.end_mark is None or node.start_mark.line == node.end_mark.line:
+        return yaml.dump(site.data), 0
+    start, end = node.start_mark, node.end_mark
+    lines = doc.text.splitlines(keepends=True)[start.line : end.line + (1 if end.column else 0)]
+    lines[0] = " " * start.column + lines[0][start.column :]
+    return textwrap.dedent("".join(lines)), doc.first_line + start.line
+
+
 class _Work:
     """The conversion of one document."""
 
-    def __init__(self, doc: Document, options: Options, scripts: Scripts) -> None:
-        self.doc, self.options, self.scripts = doc, options, scripts
+    def __init__(self, doc: Document, options: Options, scripts: Scripts, file: str) -> None:
+        self.doc, self.options, self.scripts, self.file = doc, options, scripts, file
         self.findings: list[Finding] = []
+        self.records: list[Record] = []
         self.jobs: list[emit.TrainJob] = []
         self.refused = 0
 
@@ -107,6 +154,7 @@ class _Work:
             len(self.jobs),
             self.refused,
             tuple(self.jobs),
+            tuple(self.records),
         )
 
     def _say(self, code: str, severity: Severity, path: Path, message: str, fix: str = "") -> None:
@@ -135,9 +183,19 @@ class _Work:
                 )
             )
 
-    def _refuse(self, code: str, path: Path, message: str, fix: str) -> None:
+    def _refuse(self, code: str, site: Site, path: Path, message: str, fix: str) -> None:
         self.refused += 1
         self._say(code, Severity.ERROR, path, message, fix)
+        self._record(site, self.findings[-1:])
+
+    def _record(
+        self, site: Site, findings: Sequence[Finding], where: Location | None = None, result: JobResult | None = None
+    ) -> None:
+        """Keep what a report says of one job."""
+        text, line = excerpt(self.doc, site)
+        where = where or self.doc.locate(site.path)
+        job, fields = (None, ()) if result is None else (result.job, result.fields)
+        self.records.append(Record(where, text, line, site.data, job, tuple(findings), fields))
 
     def _convert(
         self,
@@ -150,6 +208,7 @@ class _Work:
             version = site.api_version
             self._refuse(
                 codes.OTHER_API,
+                site,
                 (*site.path, "apiVersion") if locate is None else site.path,
                 f"apiVersion {version!r} is not kubeflow.org/v1: this PyTorchJob belongs to another controller or an "
                 "older one",
@@ -163,8 +222,13 @@ class _Work:
             template=site.holder in (Holder.KATIB, Holder.TEXT),
             scripts=self.scripts,
         )
+        where = source.locate(())
+        source.origin = origin.annotations_for(self.doc, self.file, where.line, site.data)
         result = migrate_job(site.data, source, self.options)
+        if self.options.explain and result.job is not None:
+            result = replace(result, fields=trace(site.data, source, self.options, result.job))
         self.findings.extend(result.findings)
+        self._record(site, result.findings, where, result)
         if result.job is None:
             self.refused += 1
             return None
@@ -179,7 +243,7 @@ class _Work:
 
     @property
     def _head(self) -> str:
-        """The `---` line of the document and what stands before it: comments that belong to no value."""
+        """The comments at the top, with the `---` line: they belong to no value."""
         head = _HEAD.match(self.doc.text)
         return head[0] if head else ""
 
@@ -211,6 +275,7 @@ class _Work:
         holder = f"{root.get('kind')} of {root.get('apiVersion')}" if isinstance(root, Mapping) else "list"
         self._refuse(
             codes.WRAPPER,
+            site,
             site.path,
             f"a PyTorchJob stands inside a {holder}, at {yaml.dotted(site.path)}; migrate does not know this kind and "
             "leaves it untouched",
@@ -233,6 +298,7 @@ class _Work:
             root = wrappers.put(root, site.path, result.job.to_dict())
             root, edits = wrappers.edit(root, site, result.nodes, self.doc)
             self.findings.extend(edits)
+            self.records[-1] = replace(self.records[-1], findings=(*self.records[-1].findings, *edits))
         return self._with_head([*before, yaml.dump(root)])
 
     def _in_namespace(self, runtime: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -260,12 +326,15 @@ class _Work:
             except yaml.YamlError as err:
                 self.refused += 1
                 self.findings.append(unreadable(err))
+                self._record(site, self.findings[-1:])
                 continue
             inner_sites = sites(inner) if inner.data is not None else []
             if len(inner_sites) != 1 or inner_sites[0].path:
                 self._job_in_text(site, kind)
                 continue
-            result = self._convert(Site(Holder.TEXT, site.path, inner.data), text.locate(inner), inner.source)
+            before_edits = embedded.text_at(self.doc, site.path) or text
+            inner_site = Site(Holder.TEXT, site.path, inner.data)
+            result = self._convert(inner_site, before_edits.locate(inner), inner.source)
             if result is None or result.job is None:
                 continue
             new = embedded.like(text.node.value, result.job.to_dict())
@@ -273,6 +342,7 @@ class _Work:
             following = Document(current.file, current.index, replaced, current.first_line)
             if not embedded.written(following, site.path, new):  # an anchor that is used elsewhere
                 self.jobs.pop()
+                self.records.pop()
                 self._job_in_text(site, kind)
                 continue
             current = following
@@ -292,6 +362,7 @@ class _Work:
         holder = f"a {kind}" if kind else "a file that is no Kubernetes object"
         self._refuse(
             codes.JOB_IN_TEXT,
+            site,
             site.path,
             f"a PyTorchJob stands as text in {holder}, under {yaml.dotted(site.path)}; it is left untouched",
             "take the text out into a file of its own and migrate that",

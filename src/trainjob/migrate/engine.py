@@ -14,7 +14,7 @@ from trainjob.findings import Finding, Location, Report, Severity
 from trainjob.kube import yaml
 from trainjob.kube.yaml import Document
 from trainjob.migrate import codes
-from trainjob.migrate.document import DocumentResult, migrate_document, unreadable
+from trainjob.migrate.document import DocumentResult, Record, migrate_document, unreadable
 from trainjob.migrate.job import Options
 from trainjob.migrate.locate import MARK
 from trainjob.migrate.wrappers import metadata_of
@@ -30,6 +30,8 @@ class Migration:
     converted: int
     refused: int
     jobs: tuple[emit.TrainJob, ...] = field(default=(), repr=False)
+    # Every job that was found, also the refused ones.
+    records: tuple[Record, ...] = field(default=(), repr=False)
 
     @property
     def text(self) -> str:
@@ -67,7 +69,8 @@ def migrate_text(
         findings.append(no_job(Location(file, 1, 1), migrated=tally.migrated))
     parts = [p for r in results for p in r.parts] if tally.has_output else []
     jobs = tuple(j for r in results for j in r.jobs) if tally.converted else ()
-    return Migration(parts, tuple(findings), tally.converted, tally.refused, jobs)
+    records = tuple(record for r in results for record in r.records)
+    return Migration(parts, tuple(findings), tally.converted, tally.refused, jobs, records)
 
 
 @dataclass(slots=True)

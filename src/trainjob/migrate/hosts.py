@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from trainjob.v1.traced import derived
+
 Host = Callable[[str, int], str]
 
 
@@ -31,7 +33,8 @@ def rewrite(text: str, job: str, host: Host) -> tuple[str, list[tuple[str, str]]
         found.append((match[0], new))
         return new
 
-    return pattern.sub(swap, text), found
+    new = pattern.sub(swap, text)
+    return (derived(new, text, job) if found else text), found
 
 
 def rewrite_all(value: Any, job: str, host: Host) -> tuple[Any, list[tuple[str, str]]]:

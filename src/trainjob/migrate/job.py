@@ -15,8 +15,9 @@ from trainjob.intent import Lifetime, PodParts, Program, Role, TrainingIntent
 from trainjob.kube import schema
 from trainjob.kube.objectmeta import with_object_meta
 from trainjob.kube.yaml import Path
-from trainjob.migrate import check_v1, codes, placeholders
+from trainjob.migrate import check_v1, codes, gitops, placeholders
 from trainjob.migrate.fields import claim_tree
+from trainjob.migrate.origin import FieldOrigin
 from trainjob.migrate.rule import Draft, RefusedError, RoleDraft, Rule, Say
 from trainjob.migrate.rules import RULES
 from trainjob.targets import DEFAULT, Target
@@ -34,6 +35,10 @@ class Options:
 
     target: Target = DEFAULT
     runtime: str | None = None
+    # Trace each field of the output to the v1 fields that it came from: about twice the work.
+    explain: bool = False
+    # Argo CD applies the output: generated runtimes get a sync-wave before their jobs.
+    argo: bool = False
 
 
 @dataclass(slots=True)
@@ -47,6 +52,8 @@ class Source:
     text: Callable[[Path], str | None]
     template: bool = False
     scripts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # Annotations that say where the job came from.
+    origin: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,7 @@ class JobResult:
     job: emit.TrainJob | None
     findings: tuple[Finding, ...]
     nodes: int = 0
+    fields: tuple[FieldOrigin, ...] = ()
 
 
 def migrate_job(data: Mapping[str, Any], source: Source, options: Options) -> JobResult:
@@ -67,12 +75,14 @@ def migrate_job(data: Mapping[str, Any], source: Source, options: Options) -> Jo
         findings.extend(check_v1.roles_of(job, draft.roles, nameless=source.template))
         job = replace(job, roles={d.replica.role: d.replica for d in draft.roles})
         _apply(job, draft, RULES, findings)
+        draft.annotations |= source.origin
         findings.extend(_unclaimed(job))
         if any(f.severity is Severity.ERROR for f in findings):
             return JobResult(None, tuple(findings))
-        runtime, notes = _runtime(job, draft, options)
+        runtime, notes = choose_runtime(job, draft, options)
         findings.extend(notes)
         built = emit.build(intent_of(draft), runtime, options.target, manager=MANAGER)
+        built = gitops.ordered(built, argo=options.argo)
         findings.extend(_gate(job, built, runtime))
         findings.extend(_validate(job, built, runtime, options.target))
     except RefusedError as refused:
@@ -99,7 +109,7 @@ def _schema() -> dict[str, Any]:
 def _read(data: Mapping[str, Any], source: Source, findings: list[Finding]) -> PyTorchJob:
     """The v1 view of a clean copy, with findings for everything that the v1 server would change."""
     hard = _placeholders(data, source, findings)
-    clean: Normalised = normalise(data, _schema(), source.text)
+    clean = clean_copy(data, source)
     job = PyTorchJob.of(clean.data or {}, source.locate, source.scripts)
     if hard:
         raise RefusedError(findings.pop())
@@ -123,6 +133,11 @@ def _read(data: Mapping[str, Any], source: Source, findings: list[Finding]) -> P
         findings.extend(errors[:-1])
         raise RefusedError(errors[-1])
     return job
+
+
+def clean_copy(data: Mapping[str, Any], source: Source) -> Normalised:
+    """The object as the v1 API server would have kept it."""
+    return normalise(data, _schema(), source.text)
 
 
 def _placeholders(data: Mapping[str, Any], source: Source, findings: list[Finding]) -> bool:
@@ -199,7 +214,7 @@ def _role(draft: RoleDraft) -> Role:
     return Role(draft.pods, program, pod)
 
 
-def _runtime(job: PyTorchJob, draft: Draft, options: Options) -> tuple[Runtime, list[Finding]]:
+def choose_runtime(job: PyTorchJob, draft: Draft, options: Options) -> tuple[Runtime, list[Finding]]:
     """The catalogue runtime that adds nothing to a v1 job, or the one asked for."""
     ours = catalog()[V1_COMPAT if draft.nodes == 1 else V1_COMPAT_MULTINODE]
     if options.runtime is None:

@@ -18,6 +18,7 @@ from trainjob.v1.pytorchjob import (
     PORT_NAME,
     Replica,
 )
+from trainjob.v1.traced import derived
 
 # Lists whose order has no meaning are compared sorted; in these it has.
 _ORDERED: Final = frozenset({"command", "args", "initContainers"})
@@ -162,12 +163,12 @@ def rank_switch(
     if where_m and where_w:
         i = where_m[0]
         if where_w[0] == i and words_m[:i] == words_w[:i] and words_m[i + 1 :] == words_w[i + 1 :]:
-            script = _both(_branch(words_m[i]), _branch(words_w[i]))
+            script = derived(_both(_branch(words_m[i]), _branch(words_w[i])), words_m[i], words_w[i])
             words = [*words_m[:i], script, *words_m[i + 1 :]]
             cut = len(master[0])
             return words[:cut], words[cut:] or None
     lines = (f"exec {shlex.join(words_m)}", f"exec {shlex.join(words_w)}")
-    return ["sh", "-c", _both(*lines)], None
+    return ["sh", "-c", derived(_both(*lines), words_m, words_w)], None
 
 
 def _branch(script: str) -> str:

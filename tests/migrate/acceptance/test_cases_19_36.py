@@ -155,7 +155,7 @@ def test_24_job_inside_a_string_of_a_config_map() -> None:
     before = yaml.safe_load(got.source.text)["data"]
     for key in ("defaultTemplate.yaml", "searchTemplate"):
         assert data[key] == before[key]
-    assert "PyTorchJob" not in data["pytorchTemplate"]
+    assert "kind: PyTorchJob" not in data["pytorchTemplate"]
     job.compat()
     assert job.trainer["numNodes"] == 3
     assert job.trainer["command"] == ["python3", "train.py", "--lr=${trialParameters.learningRate}"]

@@ -15,6 +15,7 @@ from trainjob.findings import Finding, Severity
 from trainjob.kube import schema, yaml
 from trainjob.kube.objectmeta import with_object_meta
 from trainjob.migrate import check_v1, migrate_text
+from trainjob.migrate.origin import MIGRATED_FROM, SOURCE_SHA256
 from trainjob.migrate.rule import Draft, RefusedError, RoleDraft, Rule
 from trainjob.targets import DEFAULT, Target
 from trainjob.v1.normalise import normalise
@@ -192,4 +193,14 @@ def chain(data: Obj, target: Target = DEFAULT) -> Chain:
     result = migrate_text(yaml.dump(data), file="job.yaml", target=target)
     assert result.converted == 1, [f.text() for f in result.findings]
     objects = [doc.data for doc in yaml.load(result.text)]
-    return Chain(objects[-1], objects[0] if len(objects) > 1 else None, result.findings)
+    job = without_origin(objects[-1])
+    return Chain(job, objects[0] if len(objects) > 1 else None, result.findings)
+
+
+def without_origin(job: Obj) -> Obj:
+    """A TrainJob without the annotations that name its source; tests/migrate/test_origin.py looks at those."""
+    metadata = dict(job["metadata"])
+    notes = metadata.pop("annotations")
+    assert {MIGRATED_FROM, SOURCE_SHA256} <= notes.keys()
+    rest = {k: v for k, v in notes.items() if k not in (MIGRATED_FROM, SOURCE_SHA256)}
+    return {**job, "metadata": {**metadata, **({"annotations": rest} if rest else {})}}

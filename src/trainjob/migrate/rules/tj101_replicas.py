@@ -13,14 +13,16 @@ from trainjob.findings import Finding
 from trainjob.kube import quantity
 from trainjob.migrate.rule import REPLICA, Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
+from trainjob.v1.traced import derived
 
 
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
     say = Say("TJ101", job)
-    draft.nodes = sum(role.pods for role in draft.roles)
+    pods = [role.pods for role in draft.roles]
+    draft.nodes = derived(sum(pods), pods)
     # The deprecated field in elasticPolicy was never part of WORLD_SIZE.
     nproc = job.nproc_number if job.spec.get("nprocPerNode") else None
-    draft.world_size = draft.nodes * (1 if nproc is None else nproc)
+    draft.world_size = derived(draft.nodes * (1 if nproc is None else nproc), draft.nodes, nproc)
     parts = " + ".join(f"{role} {replica.replicas}" for role, replica in job.roles.items())
     yield say.note(
         ("spec", "pytorchReplicaSpecs"), f"this job asked for {_devices(draft)} ({parts}), and so does the TrainJob"

@@ -16,6 +16,7 @@ from trainjob.findings import Finding
 from trainjob.migrate.roles import differences, merged_ports, overwritten, rank_switch
 from trainjob.migrate.rule import Draft, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob, Replica
+from trainjob.v1.traced import derived
 
 _PROGRAM = {"containers.command", "containers.args"}
 _HARMLESS = {"metadata.labels", "metadata.annotations", "containers.ports"}
@@ -56,7 +57,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         master.replica = _with_metadata(master.replica, worker.replica)
         if ports:
             master.replica = _with_container(master.replica, master.index, {**master.main, "ports": ports})
-        master.pods += worker.pods
+        master.pods = derived(master.pods + worker.pods, master.pods, worker.pods)
         draft.roles = [master]
         return
     names = ", ".join(sorted(u.removeprefix("containers.") for u in unlike))

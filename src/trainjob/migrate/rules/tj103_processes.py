@@ -16,6 +16,7 @@ from trainjob.kube import quantity
 from trainjob.migrate.launch import Launch, Style, classify
 from trainjob.migrate.rule import Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
+from trainjob.v1.traced import derived
 
 
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
@@ -51,7 +52,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         )
     if nproc == "cpu":
         cpu = (resources.get("requests") or {}).get("cpu") or (resources.get("limits") or {}).get("cpu")
-        draft.procs_per_node = quantity.whole_up(cpu) if cpu is not None else None
+        draft.procs_per_node = derived(quantity.whole_up(cpu), nproc, cpu) if cpu is not None else None
         yield say.warning(
             path,
             "nprocPerNode cpu started one process per CPU of the host in v1; v2 starts "
@@ -82,7 +83,11 @@ def _without_gpu_name(say: Say, draft: Draft, launch: Launch, flag: int | None) 
             number = int(sum(devices.values()))
         else:
             number = 1
-        draft.procs_per_node = number
+        asked = [(resources.get(kind) or {}).get(key) for kind in ("limits", "requests") for key in devices]
+        # The launcher's own words; the rest of the command line says nothing about processes.
+        line = (*(main.get("command") or ()), *(main.get("args") or ()))
+        words = [w for w in line if "torch" in w or "nproc" in w or w == str(flag)] if flag is not None else []
+        draft.procs_per_node = derived(number, asked, words)
         yield say.note(
             (*at, "resources"),
             f"numProcPerNode {number} is set explicitly: Trainer does not take {name} "

@@ -15,6 +15,7 @@ from trainjob.emit import NODE
 from trainjob.findings import Finding
 from trainjob.migrate.rule import Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import DEFAULT_PORT, PORT_NAME, PyTorchJob
+from trainjob.v1.traced import derived
 
 # torchrun's own default for c10d (torch, torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py).
 _C10D_PORT = 29400
@@ -62,22 +63,22 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
 def _env(job: PyTorchJob, draft: Draft, elastic: Any) -> Iterator[dict[str, Any]]:
     backend = elastic.get("rdzvBackend") or "c10d"
     yield {"name": "PET_RDZV_BACKEND", "value": backend}
-    host, port = elastic.get("rdzvHost"), elastic.get("rdzvPort")
+    host, port, own = elastic.get("rdzvHost"), elastic.get("rdzvPort"), None
     if not host or host == f"{job.name}-worker-0":
         host = f"{draft.name}-{NODE}-0-0.{draft.name}" if draft.name else "$(PET_MASTER_ADDR)"
-        port = port or _C10D_PORT
+        port, own = port or _C10D_PORT, draft.name
     elif port is None:
         port = _named_port(job)
-    yield {"name": "PET_RDZV_ENDPOINT", "value": f"{host}:{port}"}
+    yield {"name": "PET_RDZV_ENDPOINT", "value": derived(f"{host}:{port}", elastic.get("rdzvHost"), own, port)}
     if elastic.get("rdzvId"):
-        yield {"name": "PET_RDZV_ID", "value": str(elastic["rdzvId"])}
+        yield {"name": "PET_RDZV_ID", "value": derived(str(elastic["rdzvId"]), elastic["rdzvId"])}
     conf = [f"{c.get('key')}={c.get('value')}" for c in elastic.get("rdzvConf") or ()]
     if conf:
-        yield {"name": "PET_RDZV_CONF", "value": ",".join(conf)}
+        yield {"name": "PET_RDZV_CONF", "value": derived(",".join(conf), elastic["rdzvConf"])}
     if elastic.get("maxRestarts") is not None:
-        yield {"name": "PET_MAX_RESTARTS", "value": str(elastic["maxRestarts"])}
+        yield {"name": "PET_MAX_RESTARTS", "value": derived(str(elastic["maxRestarts"]), elastic["maxRestarts"])}
     if elastic.get("standalone"):
-        yield {"name": "PET_STANDALONE", "value": "1"}
+        yield {"name": "PET_STANDALONE", "value": derived("1", elastic["standalone"])}
 
 
 def _named_port(job: PyTorchJob) -> int:
@@ -85,7 +86,8 @@ def _named_port(job: PyTorchJob) -> int:
         index = role.main()
         for port in (role.containers[index].get("ports") or ()) if index is not None else ():
             if port.get("name") == PORT_NAME:
-                return int(port.get("containerPort") or DEFAULT_PORT)
+                number: int = port.get("containerPort") or DEFAULT_PORT
+                return number
     return DEFAULT_PORT
 
 

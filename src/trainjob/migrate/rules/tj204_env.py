@@ -17,6 +17,7 @@ from trainjob.kube.yaml import Path
 from trainjob.migrate.rule import CONTAINER, Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import CONTAINER as V1_CONTAINER
 from trainjob.v1.pytorchjob import OPERATOR_ENV, OPERATOR_PET_ENV, PyTorchJob
+from trainjob.v1.traced import derived
 
 _V1_LABEL = re.compile(r"metadata\.labels\['training\.kubeflow\.org/([a-z-]+)'\]")
 
@@ -95,18 +96,19 @@ def _value_from(entry: dict[str, Any]) -> dict[str, Any]:
 def _field_ref(say: Say, entry: dict[str, Any], here: Path, *, two_roles: bool) -> Iterator[Finding]:
     source = entry.get("valueFrom") or {}
     if source.get("resourceFieldRef", {}).get("containerName") == V1_CONTAINER:
-        source["resourceFieldRef"]["containerName"] = "node"
+        source["resourceFieldRef"]["containerName"] = derived("node", source["resourceFieldRef"]["containerName"])
     if "fileKeyRef" in source:
         raise say.refuse((*here, "valueFrom", "fileKeyRef"), "Trainer drops fileKeyRef", "use a ConfigMap key")
-    match = _V1_LABEL.match(source.get("fieldRef", {}).get("fieldPath", ""))
+    was = source.get("fieldRef", {}).get("fieldPath", "")
+    match = _V1_LABEL.match(was)
     if not match:
         return
     label, place = match[1], (*here, "valueFrom", "fieldRef", "fieldPath")
     if label == "job-name":
-        source["fieldRef"]["fieldPath"] = "metadata.labels['jobset.sigs.k8s.io/jobset-name']"
+        source["fieldRef"]["fieldPath"] = derived("metadata.labels['jobset.sigs.k8s.io/jobset-name']", was)
         yield say.note(place, "the v1 label job-name becomes jobset.sigs.k8s.io/jobset-name")
     elif label == "replica-index":
-        source["fieldRef"]["fieldPath"] = RANK_ANNOTATION if not two_roles else _JOB_INDEX
+        source["fieldRef"]["fieldPath"] = derived(RANK_ANNOTATION if not two_roles else _JOB_INDEX, was)
         yield say.warning(
             place,
             "the v1 label replica-index becomes the completion index; with a Master, Worker i is index i+1 now",

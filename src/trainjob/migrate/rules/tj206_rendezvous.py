@@ -17,6 +17,7 @@ from trainjob.findings import Finding
 from trainjob.migrate.launch import Style, classify, reads_v1_env
 from trainjob.migrate.rule import Draft, RoleDraft, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
+from trainjob.v1.traced import derived
 
 _UNBUFFERED = {"name": "PYTHONUNBUFFERED", "value": "1"}
 
@@ -63,17 +64,18 @@ def _rendezvous(say: Say, draft: Draft, role: RoleDraft) -> Iterator[Finding]:
 
 def rendezvous_env(draft: Draft) -> list[dict[str, Any]]:
     """The shim as env entries; without a name only what the v1-compat runtime cannot know."""
+    world_size = derived(str(draft.world_size), draft.world_size)
     if draft.name is None:
         if draft.world_size != draft.nodes:
-            return [{"name": "WORLD_SIZE", "value": str(draft.world_size)}]
+            return [{"name": "WORLD_SIZE", "value": world_size}]
         return []
-    address = f"{draft.name}-{NODE}-0-0.{draft.name}"
+    address = derived(f"{draft.name}-{NODE}-0-0.{draft.name}", draft.name)
     rank = GLOBAL_INDEX if draft.two_roles else RANK_ANNOTATION
     rank_source = {"fieldRef": {"fieldPath": rank}}
     out: list[dict[str, Any]] = [
         {"name": "MASTER_ADDR", "value": address},
         {"name": "MASTER_PORT", "value": str(MASTER_PORT)},
-        {"name": "WORLD_SIZE", "value": str(draft.world_size)},
+        {"name": "WORLD_SIZE", "value": world_size},
         {"name": "RANK", "valueFrom": rank_source},
         _UNBUFFERED,
     ]
@@ -82,8 +84,8 @@ def rendezvous_env(draft: Draft) -> list[dict[str, Any]]:
         out += [
             {"name": "PET_MASTER_ADDR", "value": address},
             {"name": "PET_MASTER_PORT", "value": str(MASTER_PORT)},
-            {"name": "PET_NNODES", "value": str(draft.nodes)},
-            {"name": "PET_NPROC_PER_NODE", "value": str(nproc)},
+            {"name": "PET_NNODES", "value": derived(str(draft.nodes), draft.nodes)},
+            {"name": "PET_NPROC_PER_NODE", "value": derived(str(nproc), nproc)},
             {"name": "PET_NODE_RANK", "valueFrom": rank_source},
         ]
     return out

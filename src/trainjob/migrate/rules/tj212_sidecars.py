@@ -14,6 +14,7 @@ from trainjob.migrate.rule import Draft, Rule, Say
 from trainjob.migrate.rules.tj204_env import translate
 from trainjob.migrate.rules.tj206_rendezvous import rendezvous_env
 from trainjob.v1.pytorchjob import PyTorchJob
+from trainjob.v1.traced import derived
 
 
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
@@ -31,7 +32,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
             env += [e for e in rendezvous_env(draft) if e["name"] not in have]
             sidecar = {k: v for k, v in container.items() if k != "env"}
             role.sidecars.append({**sidecar, **({"env": env} if env else {})})
-            name = str(container.get("name"))
+            name = derived(str(container.get("name")), container.get("name"))
             if draft.target.env_injection and not draft.two_roles:
                 draft.env_targets.append(name)
             yield say.warning(

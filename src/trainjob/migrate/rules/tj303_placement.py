@@ -15,6 +15,7 @@ from trainjob.findings import Finding
 from trainjob.kube.yaml import Path
 from trainjob.migrate.rule import POD, Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
+from trainjob.v1.traced import derived
 
 _V1 = "training.kubeflow.org/"
 # replica-index and replica-type have no counterpart: a pod's index is one higher than its Worker's.
@@ -118,6 +119,7 @@ class _Relabel:
         self.found.append((path, key, new))
         if new is None:
             return None
+        new = derived(new, key)
         values = [_role_value(key, v) for v in item.get("values", [])]
         return {**item, "key": new, **({"values": values} if values else {})}
 
@@ -126,7 +128,7 @@ class _Relabel:
             return key
         new = self._new(key)
         self.found.append((path, key, new))
-        return new
+        return None if new is None else derived(new, key)
 
     def _new(self, key: str) -> str | None:
         short = key.removeprefix(_V1)
@@ -138,7 +140,7 @@ class _Relabel:
 def _role_value(key: str, value: str) -> str:
     if not key.endswith("replica-type"):
         return value
-    return {"master": NODE, "worker": WORKER}.get(value, value)
+    return derived({"master": NODE, "worker": WORKER}.get(value, value), value)
 
 
 RULE = Rule(

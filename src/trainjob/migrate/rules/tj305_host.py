@@ -31,7 +31,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
                 continue
             if value in (None, "", {}, []):
                 continue
-            if value is False and key != "hostUsers":
+            if not value and key != "hostUsers":
                 continue
             role.spec[key] = value
             carried.append(key)

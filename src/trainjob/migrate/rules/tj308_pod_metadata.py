@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainjob.findings import Finding
 from trainjob.migrate.rule import REPLICA, Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
+from trainjob.v1.traced import derived
 
 _META = f"{REPLICA}.template.metadata"
 _ISTIO = "sidecar.istio.io/inject"
@@ -42,7 +43,8 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
             )
         if labels.get(_ISTIO) == "false" or annotations.get(_ISTIO) == "false":
             missing = "label" if _ISTIO not in labels else "annotation" if _ISTIO not in annotations else ""
-            labels[_ISTIO] = annotations[_ISTIO] = "false"
+            out = derived("false", labels.get(_ISTIO), annotations.get(_ISTIO))
+            labels[_ISTIO] = annotations[_ISTIO] = out
             if missing:
                 yield say.note(
                     base, f'{_ISTIO}: "false" is set as {missing} too: older meshes read one, newer the other'

@@ -34,9 +34,9 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
                 )
         for key in _RUNTIME:
             value = pod.get(key)
-            if value in (None, {}, []) or (key == "shareProcessNamespace" and value is False):
+            if value in (None, {}, []) or (key == "shareProcessNamespace" and not value):
                 continue
-            if key == "enableServiceLinks" and value is True:
+            if key == "enableServiceLinks" and value:
                 continue
             role.spec[key] = value
             yield say.note(role.at(key), f"{key} needs a generated runtime")

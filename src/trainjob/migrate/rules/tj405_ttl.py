@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from trainjob.findings import Finding
 from trainjob.migrate.rule import Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
+from trainjob.v1.traced import derived
 
 ANNOTATION = "trainjob.dev/v1-ttl-seconds-after-finished"
 
@@ -20,7 +21,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
     ttl = job.run_policy.get("ttlSecondsAfterFinished")
     if ttl is None:
         return
-    draft.annotations[ANNOTATION] = str(ttl)
+    draft.annotations[ANNOTATION] = derived(str(ttl), ttl)
     yield Say("TJ405", job).warning(
         ("spec", "runPolicy", "ttlSecondsAfterFinished"),
         f"ttlSecondsAfterFinished {ttl} is not carried: a TTL on the JobSet would run a failed TrainJob again",

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from trainjob.findings import Finding
 from trainjob.migrate.rule import Claim, Draft, Outcome, Rule
 from trainjob.v1.pytorchjob import PyTorchJob
+from trainjob.v1.traced import derived
 
 
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
-    draft.suspend = bool(job.run_policy.get("suspend"))
+    suspend = job.run_policy.get("suspend")
+    draft.suspend = derived(bool(suspend), suspend)
     yield from ()
 
 

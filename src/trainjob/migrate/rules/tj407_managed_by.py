@@ -22,7 +22,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         return
     say = Say("TJ407", job)
     if manager == MULTIKUEUE:
-        draft.managed_by = MULTIKUEUE
+        draft.managed_by = manager
         yield say.warning(
             _AT,
             "MultiKueue copies the TrainJob to a worker cluster, not its runtime",

@@ -1,0 +1,1 @@
+"""Whole trees: kustomize bases and overlays, Helm charts, repositories that Argo CD or Flux apply."""

@@ -1,0 +1,3 @@
+{{- define "train.labels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+{{- end }}
