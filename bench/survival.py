@@ -148,9 +148,7 @@ def main() -> int:
     parser.add_argument("--forms", default=f"{OURS},{STOCK},{PLAIN}".replace(PLAIN, "stock; plain image"), help="comma")
     parser.add_argument("--faults", default=",".join(FAULTS), help="comma")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--program", default="resume.py", help="resume.py (torch alone), tune.py (transformers)"
-    )
+    parser.add_argument("--program", default="resume.py", help="resume.py (torch alone), tune.py (transformers)")
     args = parser.parse_args()
     forms = [f.strip().replace(";", ",") for f in args.forms.split(",")]
     if args.forms == "all":

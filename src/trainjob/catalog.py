@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainjob.kube import quantity
-from trainjob.kube.yaml import load
 from trainjob.targets import GROUP
 
 LABEL: Final = "trainjob.dev"
@@ -148,6 +147,9 @@ class Catalog(Mapping[str, Runtime]):
     """All runtimes by name. A missing one raises CatalogError that lists what exists."""
 
     def __init__(self, root: Path | None = None) -> None:
+        # PyYAML only where files are read: validation needs the labels alone.
+        from trainjob.kube.yaml import load
+
         self.root = root or runtimes_root()
         self._runtimes: dict[str, Runtime] = {}
         for file in sorted(self.root.rglob("*.yaml")):

@@ -3,7 +3,8 @@
 A finding has a code that is never reused, a severity, a message, the fix, and where
 possible the place in the user's own file. Families of codes: TJ1xx shape, TJ2xx program,
 TJ3xx storage and placement, TJ4xx lifetime, TJ5xx validity of an object for its Trainer
-version, TJ6xx queues and quota, TJ9xx the engine and its input.
+version, TJ6xx queues and quota, TJ7xx Python scripts of the v1
+SDK and pipelines, TJ9xx the engine and its input.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ def build(folder: Path | str, engine: Engine | None = None, *, timeout: float = 
         done = _run(engine.command(path.resolve()), timeout=timeout)
     except subprocess.TimeoutExpired:
         raise BuildError(f"{folder}: {engine.name} took more than {timeout:g} seconds", "", -1) from None
-    stderr = _plain(done.stderr.decode(errors="replace"))
+    stderr = plain_stderr(done.stderr.decode(errors="replace"))
     if done.returncode:
         said = stderr or f"exit code {done.returncode}"
         raise BuildError(f"{folder}: {engine.name} failed: {said}", stderr, done.returncode)
@@ -191,7 +191,7 @@ def build(folder: Path | str, engine: Engine | None = None, *, timeout: float = 
     return done.stdout
 
 
-def _plain(stderr: str) -> str:
+def plain_stderr(stderr: str) -> str:
     """The text of an error without the log line that newer kubectls wrap around it."""
     text = stderr.strip()
     match = _LOG_LINE.fullmatch(text)

@@ -8,7 +8,6 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from trainjob.findings import Finding, Location
 from trainjob.kube.schema import Path
-from trainjob.kube.yaml import dotted
 from trainjob.targets import GROUP, Target
 from trainjob.validate import empties, jobset, patches, pods, runtime, torchtune, trainjob
 from trainjob.validate.case import Case, Checker, Locate, check_schema, path_only
@@ -79,6 +78,9 @@ def check_job_storage(
     obj: Mapping[str, Any], target: Target, runtime: Mapping[str, Any] | None, claims: Iterable[KnownClaim]
 ) -> list[Finding]:
     """TJ580 to TJ584 of a valid TrainJob, where `claims` are all whose access mode the author knows."""
+    # Only who checks an object without its file needs it, and it brings PyYAML.
+    from trainjob.kube.yaml import dotted
+
     name = f"TrainJob/{text(dig(obj, 'metadata', 'name'))}"
     case = Case(obj, "TrainJob", target, runtime, lambda path: Location(name, path=dotted(path)))
     return list(check_storage(case, claims, complete=True))
