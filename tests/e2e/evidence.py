@@ -48,7 +48,12 @@ def write_page(rows: list[Row], versions: dict[str, str]) -> None:
         "|---|---|---|---|",
     ]
     for row in sorted(rows, key=lambda r: r.test):
-        cells = [f'<a id="{row.anchor}"></a>`{row.test}`', row.proves, row.seen or "passed", f"{row.seconds:.0f}"]
+        cells = [
+            f'<a id="{row.anchor}"></a>`{row.test}`',
+            row.proves,
+            " ".join(row.seen.split()) or "passed",
+            f"{row.seconds:.0f}",
+        ]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     PAGE.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
