@@ -61,15 +61,18 @@ def config(host: Host, own_network: bool, workers: int, api_port: int, shared: P
     networking: dict[str, Any] = {"disableDefaultCNI": not own_network, "apiServerAddress": "127.0.0.1"}
     if api_port:
         networking["apiServerPort"] = api_port
-    # The control plane takes jobs too, also beside workers: a laptop has no machine to spare.
-    untainted = {"kind": "InitConfiguration", "nodeRegistration": {"taints": []}}
+    patches = [json.dumps(kubelet)]
+    if workers:
+        # The control plane takes jobs too, a laptop has no machine to spare. Alone it does anyway: there kind
+        # itself removes the taint, and fails when it finds none.
+        patches.append(json.dumps({"kind": "InitConfiguration", "nodeRegistration": {"taints": []}}))
     mounts = [{"hostPath": str(shared), "containerPath": SHARED}]
     roles = ["control-plane", *["worker"] * workers]
     return {
         "kind": "Cluster",
         "apiVersion": "kind.x-k8s.io/v1alpha4",
         "networking": networking,
-        "kubeadmConfigPatches": [json.dumps(kubelet), json.dumps(untainted)],
+        "kubeadmConfigPatches": patches,
         "nodes": [{"role": role, "extraMounts": mounts} for role in roles],
     }
 

@@ -38,6 +38,7 @@ def test_a_full_machine_gets_kinds_own_settings() -> None:
     mount = {"hostPath": "/tmp/x", "containerPath": "/shared"}
     assert made["nodes"] == [{"role": "control-plane", "extraMounts": [mount]}]
     assert made["networking"] == {"disableDefaultCNI": False, "apiServerAddress": "127.0.0.1"}
+    assert len(made["kubeadmConfigPatches"]) == 1, "kind removes the taint of a single node, and fails if there is none"
     assert set(kubelet(made)) == {"kind", "syncFrequency"}
 
 
