@@ -114,9 +114,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not ROWS:
         return
-    rows = evidence.store(ROWS)
+    context = Context(os.environ.get("CLUSTER", "trainjob"))
+    rows = evidence.store(ROWS, context.state["trainer"])
     if session.config.getoption("--write-evidence"):
-        context = Context(os.environ.get("CLUSTER", "trainjob"))
         release = TRAINERS[context.state["trainer"]]
         versions = {
             "Kubernetes": kubernetes(context),

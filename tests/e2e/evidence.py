@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-STORE = ROOT / ".cache" / "e2e" / "evidence.json"
+STORE = ROOT / ".cache" / "e2e"
 TESTS = Path(__file__).parent
 PAGE = ROOT / "docs" / "evidence.md"
 
@@ -58,21 +58,22 @@ def write_page(rows: list[Row], versions: dict[str, str]) -> None:
     PAGE.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
-def store(rows: list[Row]) -> list[Row]:
-    """Keeps the rows of this run beside those of earlier ones; returns all, of tests that still exist.
+def store(rows: list[Row], trainer: str) -> list[Row]:
+    """Keeps the rows of this run beside earlier ones of the same Trainer; returns all, of tests that exist.
 
     A part of the tests can thus be run alone and take its place in the page. `make e2e-all` starts afresh.
     """
-    known = {row.test: row for row in [*_kept(), *rows]}
-    sources = "\n".join(file.read_text(encoding="utf-8") for file in TESTS.glob("test_*.py"))
+    file = STORE / f"evidence-{trainer}.json"
+    known = {row.test: row for row in [*_kept(file), *rows]}
+    sources = "\n".join(test.read_text(encoding="utf-8") for test in TESTS.glob("test_*.py"))
     known = {test: row for test, row in known.items() if f"def {row.function}(" in sources}
-    STORE.parent.mkdir(parents=True, exist_ok=True)
-    STORE.write_text(json.dumps([asdict(r) for r in known.values()], indent=1), encoding="utf-8")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps([asdict(r) for r in known.values()], indent=1), encoding="utf-8")
     return list(known.values())
 
 
-def _kept() -> list[Row]:
+def _kept(file: Path) -> list[Row]:
     try:
-        return [Row(**row) for row in json.loads(STORE.read_text(encoding="utf-8"))]
+        return [Row(**row) for row in json.loads(file.read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError):
         return []
