@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import time
 from dataclasses import dataclass, field
@@ -44,9 +45,14 @@ LAUNCH = ("python", "-m", "trainjob.launch")
 PLAIN_IMAGE = (("PYTHONPYCACHEPREFIX", "/proc/no-such-folder"),)
 
 
+@functools.cache
+def _rendered() -> str:
+    return kustomize.build(ROOT / "overlays/kind-multi-node").decode()
+
+
 def ours(name: str = "torch-fsdp-multinode") -> dict[str, Any]:
     """A runtime as overlays/kind-multi-node installs it."""
-    for doc in load(kustomize.build(ROOT / "overlays/kind-multi-node").decode()):
+    for doc in load(_rendered()):
         if doc.data and doc.data["metadata"]["name"] == name:
             return copy.deepcopy(doc.data)
     raise LookupError(name)

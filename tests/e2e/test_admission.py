@@ -50,9 +50,9 @@ def submit(kubectl: Kubectl, text: str) -> str:
 @pytest.mark.matrix
 def test_every_migrated_case_is_accepted(kubectl: Kubectl, seen: Callable[[str], None]) -> None:
     """Each migration case that converts passes a server dry-run with strict validation and webhooks."""
-    refused, count = {}, 0
+    refused, count, runs = {}, 0, running_target(kubectl)
     for case in CASES:
-        result = migrate_text(case.read_bytes(), file=case.name, target=running_target(kubectl))
+        result = migrate_text(case.read_bytes(), file=case.name, target=runs)
         if not any(job.manifest.get("metadata", {}).get("name") for job in result.jobs):
             continue
         count += 1
@@ -69,7 +69,8 @@ def test_every_migrated_case_is_accepted(kubectl: Kubectl, seen: Callable[[str],
 def test_every_runtime_and_template_is_accepted(kubectl: Kubectl, seen: Callable[[str], None]) -> None:
     """Each file of runtimes/ and trainjobs/ passes a server dry-run."""
     files = [f for f in sorted((ROOT / "runtimes").rglob("*.yaml")) if f.name != "kustomization.yaml"]
-    if running_target(kubectl).patches == "runtimePatches":  # the templates are written for 2.2 and later
+    runs = running_target(kubectl)
+    if runs.patches == "runtimePatches":  # the templates are written for 2.2 and later
         files += sorted((ROOT / "trainjobs").glob("*/*.yaml"))
     refused = {}
     for file in files:
@@ -77,7 +78,7 @@ def test_every_runtime_and_template_is_accepted(kubectl: Kubectl, seen: Callable
         for doc in load(text):
             if doc.data["kind"] == "ClusterTrainingRuntime":
                 doc.data["metadata"]["name"] += "-copy"
-                said = kubectl.dry_run(dump_all([for_target(doc.data, running_target(kubectl))]))
+                said = kubectl.dry_run(dump_all([for_target(doc.data, runs)]))
             else:
                 said = submit(kubectl, dump_all([doc.data]))
             if said:

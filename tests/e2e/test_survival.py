@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.kube import Kubectl
 from tests.e2e.survival import CHECKPOINT_EVERY, LAUNCH, Form, Run, launch_env, ours, stock
-from trainjob.kube.yaml import dump
+from trainjob.kube.yaml import dump_all
 
 pytestmark = pytest.mark.survival
 Seen = Callable[[str], None]
@@ -235,10 +235,6 @@ def last_state(pod: dict[str, Any]) -> str:
     """Reason and termination message of the training container, as `kubectl describe` shows them."""
     state = pod["status"]["containerStatuses"][0].get("state", {}).get("terminated", {})
     return f"{state.get('reason', '')} {state.get('message', '')}"
-
-
-def dump_all(objects: list[dict[str, Any]]) -> str:
-    return "---\n".join(dump(o) for o in objects)
 
 
 def preemption_queue(name: str, namespace: str) -> list[dict[str, Any]]:

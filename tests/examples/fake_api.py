@@ -14,11 +14,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.http_server import Handler, serve
 from trainjob.kube import schema
 from trainjob.targets import DEFAULT, Target
 
@@ -251,7 +251,7 @@ def _stored(manifest: Mapping[str, Any], namespace: str) -> dict[str, Any]:
     return {**manifest, "metadata": metadata}
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     protocol_version = "HTTP/1.1"
     api: FakeApi
 
@@ -277,29 +277,14 @@ class _Handler(BaseHTTPRequestHandler):
             }
         text = isinstance(answer, str)
         content = answer.encode() if text else json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "text/plain" if text else "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        self.reply(status, content, "text/plain" if text else "application/json")
 
     do_GET = do_POST = do_DELETE = _serve  # noqa: N815
-
-    def log_message(self, *_: Any) -> None:
-        """Quiet."""
 
 
 @contextmanager
 def running(api: FakeApi) -> Iterator[FakeApi]:
     """Serve `api` until the end of the block."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"api": api}))
-    server.daemon_threads = True
-    api.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    with serve(_Handler, api=api) as url:
+        api.url = url
         yield api
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

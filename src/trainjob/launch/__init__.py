@@ -1,7 +1,7 @@
 """A launcher for training pods: torchrun's options and environment, faster starts, calmer restarts.
 
 `python -m trainjob.launch [torchrun options] script.py [arguments]`, or `trainjob launch ...`, in the
-place of `torchrun`. It drives torch's own elastic agent (torch >= 2.9, torch/distributed/elastic) and
+place of `torchrun`. It drives torch's own elastic agent (torch 2.13, torch/distributed/elastic) and
 changes what costs time or jobs in a pod:
 
 - torch is imported once. The agent forks the workers instead of starting interpreters that import it

@@ -20,6 +20,7 @@ from torch.distributed.elastic.rendezvous import dynamic_rendezvous
 
 from trainjob.launch.policy import Failure, Policy, Progress, cause
 from trainjob.launch.preload import Preload
+from trainjob.launch.signals import send
 
 # Seconds between SIGTERM and SIGKILL for workers that are restarted. Their peers are gone: there is
 # nothing that they could still save together. The end of the pod has its own, longer, time.
@@ -79,7 +80,7 @@ class Agent(LocalElasticAgent):
         if stalled:
             say(f"no progress for {stalled:.0f} s: the workers are stopped")
             for pid in self.pids():
-                os.kill(pid, signal.SIGKILL)
+                send(pid, signal.SIGKILL)
         failures = self._fallen(worker_group)
         result = super()._monitor_workers(worker_group)
         if result.state != WorkerState.FAILED:

@@ -42,8 +42,7 @@ class Preload:
 
     def wait(self) -> None:
         """Until all is imported: a fork in the middle of an import would leave its lock held."""
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.join()
 
     def _run(self) -> None:
         for name, parts in self._imports:

@@ -52,7 +52,7 @@ def _watch(reader: int, workers: Callable[[], Iterable[int]], grace: float) -> N
     while True:
         alive = [pid for pid in workers() if _alive(pid)]
         for pid in set(alive) - told:
-            _send(pid, signal.SIGTERM)
+            send(pid, signal.SIGTERM)
             told.add(pid)
         if not alive or time.monotonic() > end:
             break
@@ -60,7 +60,7 @@ def _watch(reader: int, workers: Callable[[], Iterable[int]], grace: float) -> N
     # By now the main thread should have left.
     time.sleep(_PATIENCE)
     for pid in workers():
-        _send(pid, signal.SIGKILL)
+        send(pid, signal.SIGKILL)
     os._exit(CODE)
 
 
@@ -73,7 +73,8 @@ def _alive(pid: int) -> bool:
         return False
 
 
-def _send(pid: int, number: signal.Signals) -> None:
+def send(pid: int, number: signal.Signals) -> None:
+    """To a process that may have ended meanwhile."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:

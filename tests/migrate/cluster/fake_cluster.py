@@ -7,16 +7,16 @@ lists of metadata alone. Anything but a GET is refused. It records every request
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import yaml
+
+from tests.http_server import Handler, serve
 
 Obj = dict[str, Any]
 CLUSTER_WIDE = ("Namespace", "ClusterTrainingRuntime", "CustomResourceDefinition", "PriorityClass",
@@ -116,7 +116,7 @@ def _failure(status: int, reason: str, message: str) -> tuple[int, Obj]:
                     "code": status}  # fmt: skip
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # one packet an answer: no waiting for delayed acknowledgements
     cluster: FakeCluster
@@ -128,29 +128,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.cluster.requests.append(request)
         status, body = self.cluster.answer(request)
         content = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        self.reply(status, content)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815
-
-    def log_message(self, *_: Any) -> None:
-        """Quiet."""
 
 
 @contextmanager
 def running(cluster: FakeCluster) -> Iterator[FakeCluster]:
     """Serve `cluster` until the end of the block."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"cluster": cluster}))
-    server.daemon_threads = True
-    cluster.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    with serve(_Handler, cluster=cluster) as url:
+        cluster.url = url
         yield cluster
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
