@@ -61,6 +61,11 @@ docs: setup ## rewrite docs/rules, migration/FIELDS.md and the table of runtimes
 vendor: setup ## extract the API facts from the Go modules again (needs Go)
 	$(BIN)/python tools/vendor_crds.py
 
+SECONDS_OF_FUZZ ?= 60
+.PHONY: fuzz
+fuzz: setup ## new random input for every property, for a minute (SECONDS_OF_FUZZ=60)
+	$(BIN)/python tools/fuzz.py --seconds $(SECONDS_OF_FUZZ)
+
 bench: setup ## speed and size, as bench/README.md says
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/migrate_speed.py

@@ -198,9 +198,9 @@ CASES = [p.read_text(encoding="utf-8") for p in sorted(ROOT.glob("migration/case
 
 
 @st.composite
-def torn_texts(draw: st.DrawFn) -> str:
-    """The text of a public manifest with lines removed, doubled, moved, indented or cut."""
-    lines = draw(st.sampled_from(CASES)).splitlines(keepends=True)
+def tear(draw: st.DrawFn, texts: list[str]) -> str:
+    """One of the texts with lines removed, doubled, moved, indented or cut."""
+    lines = draw(st.sampled_from(texts)).splitlines(keepends=True)
     for _ in range(draw(st.integers(1, 5))):
         i = draw(st.integers(0, len(lines) - 1))
         action = draw(st.sampled_from(["remove", "double", "move", "indent", "cut", "tab", "marker"]))
@@ -219,3 +219,8 @@ def torn_texts(draw: st.DrawFn) -> str:
         else:
             lines.insert(i, draw(st.sampled_from(["---\n", "...\n", "%YAML 1.1\n", "# x\n", "<<: *a\n", "- \n"])))
     return "".join(lines)
+
+
+def torn_texts() -> st.SearchStrategy[str]:
+    """The text of a public manifest, torn."""
+    return tear(CASES)
