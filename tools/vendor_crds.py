@@ -63,7 +63,10 @@ SOURCES: Final = (
         "training-operator",
         "github.com/kubeflow/training-operator",
         "v1.9.4",
-        (("manifests/base/crds/kubeflow.org_pytorchjobs.yaml",),),
+        tuple(
+            (f"manifests/base/crds/kubeflow.org_{plural}.yaml",)
+            for plural in ("pytorchjobs", "jaxjobs", "mpijobs", "xgboostjobs")
+        ),
     ),
 )
 

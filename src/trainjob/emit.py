@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from trainjob.catalog import Runtime
-from trainjob.intent import Failure, Lifetime, PodParts, Role, TrainingIntent
+from trainjob.intent import Failure, Lifetime, PodParts, Policy, Role, TrainingIntent
 from trainjob.kube import names
 from trainjob.kube.prune import prune
 from trainjob.kube.yaml import dump_all
@@ -21,11 +21,17 @@ from trainjob.targets import API_VERSION, DEFAULT, Target
 
 NODE: Final = "node"
 WORKER: Final = "worker"
+LAUNCHER: Final = "launcher"
 STEP_LABEL: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 FRAMEWORK_LABEL: Final = "trainer.kubeflow.org/framework"
 RANK_ANNOTATION: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 GLOBAL_INDEX: Final = "metadata.annotations['jobset.sigs.k8s.io/job-global-index']"
 MASTER_PORT: Final = 29500
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+# Where and under which name Trainer mounts the ssh key of an MPI job (kubeflow/trainer pkg/constants/constants.go). The
+# folder is our choice: the default is root's home, which not every image's user has.
+SSH_AUTH_PATH: Final = "/etc/mpi-ssh"
+SSH_AUTH_VOLUME: Final = "mpi-ssh-auth"
 MANAGER: Final = "trainjob.dev/builder"
 # v1 had no limit by default. With kubelet's back-off of at most 5 minutes this is days of retries.
 LARGE_BACKOFF: Final = 1000
@@ -84,11 +90,14 @@ def build(intent: TrainingIntent, runtime: Runtime, target: Target = DEFAULT, *,
 
 def _trainer(intent: TrainingIntent) -> dict[str, Any]:
     """`spec.trainer`. numNodes is always there: without `trainer` no PET_* is set (trainer#4076)."""
+    nodes = intent.role.pods
     if intent.worker is not None:
-        return {"numNodes": 1}
+        if intent.policy is not Policy.MPI:
+            return {"numNodes": 1}
+        nodes = intent.worker.pods  # `trainer` is the launcher; its numNodes sizes the job `node` (mpi.go)
     program = intent.role.program
     return {
-        "numNodes": intent.role.pods,
+        "numNodes": nodes,
         "numProcPerNode": intent.procs_per_node,
         "image": program.image,
         "command": _list(program.command),
@@ -123,7 +132,9 @@ def patchable(target: Target) -> tuple[frozenset[str], frozenset[str]]:
 
 def runtime_reasons(intent: TrainingIntent, target: Target) -> Iterator[tuple[str, str]]:
     """(field, why) for each part of the intent that needs a runtime of its own."""
-    if intent.worker is not None:
+    if intent.policy is not Policy.TORCH:
+        yield f"mlPolicy.{intent.policy}", "the catalogue has runtimes with the torch policy only"
+    if intent.worker is not None and intent.policy is not Policy.MPI:
         yield "two roles", "rank 0 and the other pods differ, and a TrainJob has one pod template"
     life = intent.lifetime
     if life.failure is not Failure.RUNTIME:
@@ -137,6 +148,9 @@ def runtime_reasons(intent: TrainingIntent, target: Target) -> Iterator[tuple[st
     for key in parts.spec:
         if key not in pod_fields:
             yield key, f"a TrainJob of Trainer {target} cannot patch this pod field"
+        elif key == "terminationGracePeriodSeconds" and QUEUE_LABEL in intent.labels:
+            # Kueue 0.17 writes patches with the types of Trainer 2.2. JobSet then refuses the changed pods.
+            yield key, "Kueue up to 0.19 takes it out of a queued TrainJob's patch, and the job never starts"
     for key, value in parts.container.items():
         if key == "ports" and not any(port.get("hostPort") for port in value):
             continue  # informs only: written where a runtime is generated anyway
@@ -221,7 +235,11 @@ def derive_runtime(intent: TrainingIntent, runtime: Runtime, target: Target = DE
     jobset = spec["template"]["spec"]
     job = next(j for j in jobset["replicatedJobs"] if j["name"] == NODE)
     spec["mlPolicy"] = _ml_policy(intent, target)
-    if intent.worker is None:
+    if intent.policy is not Policy.TORCH:
+        _training(job).pop("env", None)  # placeholders of the torch policy
+    if intent.policy is Policy.MPI and intent.worker is not None:
+        _mpi_jobs(jobset, job, intent.role, intent.worker, intent.lifetime)
+    elif intent.worker is None:
         _fill_job(job, intent.role, intent.lifetime)
     else:
         other = copy.deepcopy(job)
@@ -229,25 +247,51 @@ def derive_runtime(intent: TrainingIntent, runtime: Runtime, target: Target = DE
         _fill_job(other, intent.worker, intent.lifetime, whole=True)
         del other["name"]
         other.pop("replicas", None)
-        # Only rank 0 is what the TrainJob's `trainer` speaks of.
-        other["template"].get("metadata", {}).get("labels", {}).pop(STEP_LABEL, None)
-        if not other["template"].get("metadata", {}).get("labels"):
-            other["template"].pop("metadata", None)
+        _not_the_trainer(other)
         jobset["replicatedJobs"].append({"name": WORKER, "replicas": intent.worker.pods, **other})
         # v1's rule: the job has succeeded when the Master has.
         jobset["successPolicy"] = {"operator": "All", "targetReplicatedJobs": [NODE]}
     if not target.active_deadline and intent.lifetime.active_deadline_seconds is not None:
         for each in jobset["replicatedJobs"]:
             each["template"]["spec"]["activeDeadlineSeconds"] = intent.lifetime.active_deadline_seconds
-    labels = {FRAMEWORK_LABEL: runtime.labels.get(FRAMEWORK_LABEL, "torch")}
-    stem = runtime.name.removesuffix("-multinode")
+    torch = intent.policy is Policy.TORCH
+    labels = {FRAMEWORK_LABEL: runtime.labels.get(FRAMEWORK_LABEL, "torch") if torch else intent.policy.value}
+    stem = runtime.name.removesuffix("-multinode") if torch else f"{intent.policy}-v1-compat"
     name = f"{names.shorten(stem, 40)}-{names.content_hash([spec, target.name])}"
     metadata: dict[str, Any] = {"name": name}
     if intent.namespace:
         metadata["namespace"] = intent.namespace
     metadata["labels"] = labels
-    metadata["annotations"] = {"trainjob.dev/derived-from": runtime.name}
+    if torch:
+        metadata["annotations"] = {"trainjob.dev/derived-from": runtime.name}
     return {"apiVersion": API_VERSION, "kind": "TrainingRuntime", "metadata": metadata, "spec": spec}
+
+
+def _training(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The training container of a replicatedJob."""
+    containers = job["template"]["spec"]["template"]["spec"]["containers"]
+    found: dict[str, Any] = next(c for c in containers if c["name"] == NODE)
+    return found
+
+
+def _not_the_trainer(job: dict[str, Any]) -> None:
+    """Only rank 0, or the launcher, is what the TrainJob's `trainer` speaks of."""
+    job["template"].get("metadata", {}).get("labels", {}).pop(STEP_LABEL, None)
+    if not job["template"].get("metadata", {}).get("labels"):
+        job["template"].pop("metadata", None)
+
+
+def _mpi_jobs(jobset: dict[str, Any], base: dict[str, Any], launcher: Role, nodes: Role, life: Lifetime) -> None:
+    """The jobs `node` and `launcher` of an MPI runtime, in the form of deepspeed-distributed (Trainer's manifests)."""
+    job = copy.deepcopy(base)
+    _fill_job(job, nodes, replace(life, failure=nodes.failure or life.failure), whole=True)
+    _not_the_trainer(job)
+    # Trainer overwrites both with numNodes; 2.0 and 2.1 only where the job says them.
+    job["template"]["spec"] = {"parallelism": nodes.pods, "completions": nodes.pods, **job["template"]["spec"]}
+    _fill_job(base, launcher, replace(life, failure=launcher.failure or life.failure))
+    started = {"name": LAUNCHER, "dependsOn": [{"name": NODE, "status": "Ready"}]}
+    jobset["replicatedJobs"] = [job, {**started, **{k: v for k, v in base.items() if k != "name"}}]
+    jobset["successPolicy"] = {"operator": "All", "targetReplicatedJobs": [LAUNCHER]}
 
 
 def _torch(target: Target) -> dict[str, Any]:
@@ -256,9 +300,14 @@ def _torch(target: Target) -> dict[str, Any]:
 
 
 def _ml_policy(intent: TrainingIntent, target: Target) -> dict[str, Any]:
+    if intent.policy is Policy.MPI:
+        mpi = {"numProcPerNode": 1, "mpiImplementation": "OpenMPI", "sshAuthMountPath": SSH_AUTH_PATH}
+        return {"numNodes": 1, "mpi": {**mpi, "runLauncherAsNode": False}}
     if intent.worker is not None:
         # Without the torch policy nothing counts the nodes of rank 0's job but this number.
         return {"numNodes": 1}
+    if intent.policy is not Policy.TORCH:
+        return {"numNodes": 1, intent.policy.value: {}}
     torch = _torch(target)
     if intent.env_targets and target.env_injection:
         names_ = list(intent.env_targets)

@@ -48,6 +48,17 @@ class Role:
     pods: int
     program: Program
     pod: PodParts = field(default_factory=PodParts)
+    # Only where one role's pods fail otherwise than the job's `lifetime` says.
+    failure: Failure | None = None
+
+
+class Policy(StrEnum):
+    """The mlPolicy of the runtime that a job needs: who tells its processes about each other."""
+
+    TORCH = "torch"
+    JAX = "jax"
+    XGBOOST = "xgboost"
+    MPI = "mpi"
 
 
 class Failure(StrEnum):
@@ -74,7 +85,8 @@ class TrainingIntent:
     """One training job. Exactly one of `name` and `generate_name`, or neither inside a template.
 
     `worker` is set only when two kinds of pods are needed: then `role` is rank 0 alone and the
-    rendezvous variables are part of both programs' env.
+    rendezvous variables are part of both programs' env. With `Policy.MPI` it is always set: `role` is
+    the launcher, `worker` the nodes that it starts processes on, `procs_per_node` their slots.
     """
 
     role: Role
@@ -88,6 +100,7 @@ class TrainingIntent:
     lifetime: Lifetime = field(default_factory=Lifetime)
     # Sidecars that need the PET_* variables of the training container.
     env_targets: tuple[str, ...] = ()
+    policy: Policy = Policy.TORCH
 
     @property
     def nodes(self) -> int:

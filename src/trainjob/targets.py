@@ -34,6 +34,8 @@ class Target:
     volume_claim_policies: bool = True
     # JobSet's failurePolicy rules can look at a Job's failure message (JobSet 0.10, jobset_types.go).
     failure_message_patterns: bool = True
+    # What `mlPolicy` of a runtime can hold (pkg/apis/trainer/v1alpha1/trainingruntime_types.go).
+    policies: tuple[str, ...] = ("torch", "mpi", "jax", "xgboost", "flux")
 
     def __str__(self) -> str:
         return self.name
@@ -44,13 +46,13 @@ TARGETS: tuple[Target, ...] = (
         "2.0", "v2.0.1", "v0.8.2", "podSpecOverrides",
         torch_nproc_in_runtime=True, active_deadline=False, patch_security_context=False,
         patch_affinity=False, patch_metadata=False, patch_pull_secrets=False, volume_claim_policies=False,
-        failure_message_patterns=False,
+        failure_message_patterns=False, policies=("torch", "mpi"),
     ),
     Target(
         "2.1", "v2.1.0", "v0.10.1", "podTemplateOverrides",
         aliases=("rhoai-3.2", "rhoai-3.3", "rhoai-3.4", "rhoai-3.5"),
         torch_nproc_in_runtime=True, active_deadline=False, patch_security_context=False,
-        volume_claim_policies=False,
+        volume_claim_policies=False, policies=("torch", "mpi"),
     ),
     Target("2.2", "v2.2.0", "v0.11.1", "runtimePatches"),
     Target(

@@ -144,7 +144,7 @@ class TestBadInput:
         file.touch()
         result = migrate(file)
         assert (result.exit_code, result.stdout) == (1, "")
-        assert "there is no PyTorchJob" in result.stderr
+        assert "there is no v1 training job" in result.stderr
 
     def test_binary(self, tmp_path: Path) -> None:
         file = tmp_path / "x.yaml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 
 from trainjob.findings import Report
 from trainjob.migrate import Migration, migrate_text
-from trainjob.targets import TARGETS
+from trainjob.targets import TARGETS, Target
 
 CASES = Path(__file__).parents[2] / "migration" / "cases"
 INPUTS = sorted(CASES.glob("*/before.*"))
+# Cases with a JAXJob or an XGBoostJob.
+NEEDS_POLICY = re.compile(r"5[5-9]|6[0-2]|69")
 
 
 def run(path: Path) -> Migration:
@@ -25,8 +28,8 @@ def report_of(result: Migration) -> str:
 
 
 def test_every_case_is_here() -> None:
-    assert len(INPUTS) == 54
-    assert [p.parent.name[:2] for p in INPUTS] == [f"{n:02}" for n in range(1, 55)]
+    assert len(INPUTS) == 69
+    assert [p.parent.name[:2] for p in INPUTS] == [f"{n:02}" for n in range(1, 70)]
 
 
 @pytest.mark.parametrize("path", INPUTS, ids=lambda p: p.parent.name)
@@ -51,7 +54,20 @@ def test_migrating_the_output_changes_nothing(path: Path) -> None:
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_the_same_inputs_are_refused_for_every_target(target: object) -> None:
     """A job that one Trainer version can run must not be lost for another without a reason."""
-    by_default = [run(p).converted for p in INPUTS]
-    for_target = [migrate_text(p.read_bytes(), file=p.name, target=target).converted for p in INPUTS]  # type: ignore[arg-type]
+    inputs = [p for p in INPUTS if not NEEDS_POLICY.match(p.parent.name)]
+    by_default = [run(p).converted for p in inputs]
+    for_target = [migrate_text(p.read_bytes(), file=p.name, target=target).converted for p in inputs]  # type: ignore[arg-type]
     assert for_target == by_default
-    assert sum(by_default) == 43
+    assert sum(by_default) == 45
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_jobs_that_need_a_policy_are_refused_where_there_is_none(target: Target) -> None:
+    """JAX and XGBoost came with Trainer 2.2: before it each job is refused by TJ110, none of the others."""
+    inputs = [p for p in INPUTS if NEEDS_POLICY.match(p.parent.name)]
+    assert len(inputs) == 9
+    for path in inputs:
+        result = migrate_text(path.read_bytes(), file=path.name, target=target)
+        without = {f.subject.split()[0] for f in result.findings if f.code == "TJ110"}
+        assert without <= {"JAXJob", "XGBoostJob"}
+        assert bool(without) == ("jax" not in target.policies), path.parent.name

@@ -55,7 +55,7 @@ def test_raw_is_shared_and_needs_a_target() -> None:
     with pytest.raises(ValueError, match="needs a target"):
         raw("TrainJob")
     with pytest.raises(KeyError):
-        raw("MPIJob", DEFAULT)
+        raw("TFJob", DEFAULT)
 
 
 def test_lookup() -> None:

@@ -17,6 +17,7 @@ from trainjob.kube.yaml import dotted
 from trainjob.migrate import migrate_text
 from trainjob.migrate.document import Record
 from trainjob.migrate.job import Options, Source, migrate_job
+from trainjob.migrate.kinds.registry import KIND_RULES
 from trainjob.migrate.origin import FieldOrigin, Kind
 from trainjob.migrate.provenance import leaves, trace
 from trainjob.migrate.rules import RULES
@@ -25,7 +26,7 @@ from trainjob.targets import TARGETS, Target
 CASES = Path(__file__).parents[2] / "migration" / "cases"
 INPUTS = sorted(CASES.glob("*/before.*"))
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pytorchjob.yaml"
-CODES = {rule.code for rule in RULES}
+CODES = {rule.code for rule in (*RULES, *KIND_RULES)}
 Key = tuple[str, str]
 
 
@@ -185,9 +186,12 @@ def test_a_changed_v1_field_changes_what_names_it_and_nothing_else(index: int) -
 
 
 # The reference to a v1 pod label becomes one of two texts; a longer label name leads to none of them or the same.
-_LOOKED_UP = tuple(
-    f"['spec.pytorchReplicaSpecs.{role}.template.spec.containers[1].env[0].valueFrom.fieldRef.fieldPath'"
-    for role in ("Master", "Worker")
+_LOOKED_UP = (
+    *(
+        f"['spec.pytorchReplicaSpecs.{role}.template.spec.containers[1].env[0].valueFrom.fieldRef.fieldPath'"
+        for role in ("Master", "Worker")
+    ),
+    "['spec.jaxReplicaSpecs.worker.template.spec.containers[0].env[2].valueFrom.fieldRef.fieldPath'",
 )
 
 

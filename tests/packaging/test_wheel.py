@@ -81,7 +81,7 @@ def test_every_module_and_all_data_are_in(files: dict[str, bytes]) -> None:
     ours = below(ROOT / "src" / "trainjob")
     assert {k: v for k, v in packaged.items() if not k.startswith("_data/")} == ours
     assert "py.typed" in packaged
-    assert sum(name.startswith("_vendor/crds/") for name in packaged) == 9
+    assert sum(name.startswith("_vendor/crds/") for name in packaged) == 12
     version = metadata.version("trainjob")
     assert {name.partition("/")[0] for name in files} == {"trainjob", f"trainjob-{version}.dist-info"}
 

@@ -47,7 +47,7 @@ def table(found: Inventory) -> str:
             devices = ", ".join(f"{count} {key}" for key, count in job.accelerators.items())
             codes = sorted({f.code for f in job.findings if f.severity is not Severity.NOTE})
             verdict = job.verdict + (f" ({' '.join(codes)})" if codes and job.verdict in ("look", "blocked") else "")
-            rows.append((job.namespace, job.name, job.state, str(job.pods), devices or "-", job.owner or "-",
+            rows.append((job.namespace, job.shown, job.state, str(job.pods), devices or "-", job.owner or "-",
                          job.made_by or "-", verdict))  # fmt: skip
         lines += ["", *_columns(rows)]
     else:

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 
 from trainjob.migrate.codes import CODES
+from trainjob.migrate.kinds.registry import KIND_RULES
 from trainjob.migrate.rule import Rule
 from trainjob.migrate.rules import RULES
 from trainjob.sdkmod.codes import CODES as SDK_CODES
@@ -26,7 +27,7 @@ class Entry:
 
 def documented() -> dict[str, Entry]:
     """All codes in order of their numbers."""
-    entries = [_rule(rule) for rule in RULES]
+    entries = [_rule(rule) for rule in (*RULES, *KIND_RULES)]
     entries += [Entry(code, name, text, text) for code, (name, text) in CODES.items()]
     entries += [Entry(code, name, _first(text), text) for code, (name, text) in SDK_CODES.items()]
     entries += [

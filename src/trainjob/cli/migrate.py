@@ -47,7 +47,7 @@ _WHOLE_BYTES = 8 * 1024 * 1024
     "--runtime", metavar="NAME",
     help="Use this ClusterTrainingRuntime where a job needs none of its own, e.g. torch-distributed.",
 )  # fmt: skip
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a PyTorchJob is left to migrate.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a v1 job is left to migrate.")
 @report_options
 @fail_on_option
 @click.option("-q", "--quiet", is_flag=True, help="Report warnings and errors only.")
@@ -68,6 +68,8 @@ def command(
     tree: TreeOptions,
 ) -> None:
     """Turn v1 PyTorchJobs into TrainJobs for Trainer v2, or say why not.
+
+    JAXJobs, XGBoostJobs and MPIJobs too, where the Trainer version has a policy for them.
 
     Reads YAML (several documents, Lists, JSON, anchors) from files, folders and stdin (-). TrainJobs,
     and the TrainingRuntimes that they need, go to stdout or to -o DIR; the report goes to stderr, or

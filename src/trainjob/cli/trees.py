@@ -27,7 +27,7 @@ from trainjob.migrate.tree.edits import EditError
 from trainjob.migrate.tree.kustomization import Aim, Kustomization
 from trainjob.migrate.tree.overlays import TreeResult, migrate_overlays
 from trainjob.migrate.tree.runtimes import unique_runtimes
-from trainjob.v1.pytorchjob import KIND
+from trainjob.v1.kinds import MENTIONED
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ def find_trees(paths: tuple[str, ...], findings: list[Finding]) -> list[Tree]:
 
 def _not_looked_at(file: Path, where: Location, why: str) -> Finding:
     """A kustomization that is no YAML, for example a template: an error only where it speaks of jobs."""
-    worst = Severity.ERROR if KIND in _text(file) else Severity.WARNING
+    worst = Severity.ERROR if MENTIONED.search(_text(file)) else Severity.WARNING
     return Finding(
         codes.YAML_ERROR, worst, f"not looked at: {why}; what it does to the jobs that it lists is not known", where,
         "render it first, or write one YAML document", unreadable=worst is Severity.ERROR,

@@ -50,6 +50,9 @@ KINDS: Final[Mapping[str, _Kind]] = {
     "TrainingRuntime": _Kind("trainer", "trainingruntimes", API_VERSION),
     "ClusterTrainingRuntime": _Kind("trainer", "trainingruntimes", API_VERSION),
     "PyTorchJob": _Kind("training-operator", "pytorchjobs", V1_API_VERSION),
+    "JAXJob": _Kind("training-operator", "jaxjobs", V1_API_VERSION),
+    "MPIJob": _Kind("training-operator", "mpijobs", V1_API_VERSION),
+    "XGBoostJob": _Kind("training-operator", "xgboostjobs", V1_API_VERSION),
 }
 
 
@@ -69,7 +72,7 @@ def _release(kind: str, target: Target | None) -> str:
 def raw(kind: str, target: Target | None = None) -> Schema:
     """The structural schema of a kind as vendored. It is shared: read it, do not change it.
 
-    `target` is ignored for PyTorchJob. Raises KeyError for a kind that is not in KINDS.
+    `target` is ignored for the kinds of v1. Raises KeyError for a kind that is not in KINDS.
     """
     return _load(KINDS[kind].project, _release(kind, target), KINDS[kind].plural)
 

@@ -22,6 +22,7 @@ WRAPPER_EDIT: Final = "TJ914"
 INVALID_OUTPUT: Final = "TJ915"
 FOREIGN_RUNTIME: Final = "TJ916"
 GATED: Final = "TJ917"
+NO_RUNTIME: Final = "TJ918"
 KUSTOMIZE_EDIT: Final = "TJ920"
 KUSTOMIZE_REFUSED: Final = "TJ921"
 GITOPS_PRUNE: Final = "TJ922"
@@ -45,10 +46,10 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     DUPLICATE_KEY: ("duplicate-key", "A key stands twice in one mapping; the last one holds, as for kubectl."),
     YAML_ERROR: ("yaml-error", "The input is no YAML (or JSON) that can be read."),
     PLACEHOLDER: ("template-placeholder", "A template is not rendered: Helm, Jinja, envsubst or <NAME>."),
-    OTHER_API: ("other-api", "The kind or its apiVersion is not kubeflow.org/v1 PyTorchJob."),
+    OTHER_API: ("other-api", "The apiVersion of the job is another controller's, or older than kubeflow.org/v1."),
     WRAPPER: ("unknown-wrapper", "A PyTorchJob stands inside a kind that migrate does not know; it is left untouched."),
     JOB_IN_TEXT: ("job-in-text", "A PyTorchJob stands inside a text and cannot be rewritten there."),
-    NO_JOB: ("no-job", "The input holds no PyTorchJob."),
+    NO_JOB: ("no-job", "The input holds no v1 training job."),
     REFUSED_BY_V1: ("refused-by-v1", "The v1 webhook or controller refuses the job, or has to repair it."),
     CANNOT_READ: ("cannot-read", "A file or folder cannot be read or written."),
     COMMENTS: ("comments-lost", "A converted document is written anew: its comments are not kept."),
@@ -56,6 +57,7 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     INVALID_OUTPUT: ("invalid-output", "The TrainJob would be refused by its Trainer version."),
     FOREIGN_RUNTIME: ("foreign-runtime", "The runtime asked for is not in the catalogue and cannot be checked."),
     GATED: ("gated-runtime", "The job needs a runtime that no overlay installs unless its component is chosen."),
+    NO_RUNTIME: ("no-runtime-for-kind", "Trainer has no runtime for a v1 job of this kind; see what to use instead."),
     KUSTOMIZE_EDIT: ("kustomize-edit", "A kustomization was changed so that it renders the migrated jobs."),
     KUSTOMIZE_REFUSED: ("kustomize-refused", "A kustomization cannot be migrated; nothing of its tree is written."),
     GITOPS_PRUNE: ("gitops-prune", "Argo CD or Flux deletes PyTorchJobs that leave Git, running ones too."),

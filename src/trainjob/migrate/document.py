@@ -14,9 +14,12 @@ from trainjob.kube import yaml
 from trainjob.kube.yaml import Document, Path
 from trainjob.migrate import codes, embedded, origin, placeholders, wrappers
 from trainjob.migrate.job import JobResult, Options, Source, migrate_job
+from trainjob.migrate.kinds.instead import INSTEAD, MPI_OPERATOR, REASONS
+from trainjob.migrate.kinds.registry import CONVERTED
 from trainjob.migrate.locate import MARK, OTHER_V1, Holder, Site, sites
 from trainjob.migrate.origin import FieldOrigin
 from trainjob.migrate.provenance import trace
+from trainjob.v1.kinds import MPI
 
 # Up to the `---` line; or, in a file without one, the comments at its top.
 _HEAD = re.compile(r"(?:[ \t]*(?:[#%][^\n]*)?\n)*---[ \t]*(?:#[^\n]*)?\n|#[^\n]*\n(?:[ \t]*(?:#[^\n]*)?\n)*")
@@ -25,7 +28,7 @@ Scripts = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One PyTorchJob that was found, and what became of it: `job` is None when it is refused.
+    """One v1 job that was found, and what became of it: `job` is None when it is refused.
 
     `text` is its own part of the input, which starts at `first_line` of the file; `data` is what was
     read there. `fields` is filled only with `Options.explain`.
@@ -60,7 +63,7 @@ def unreadable(err: yaml.YamlError) -> Finding:
 
 def migrate_document(doc: Document, options: Options, scripts: Scripts, file: str | None = None) -> DocumentResult:
     """Migrate the jobs of one document that `split` gave. `file`: how the output names its source."""
-    if MARK not in doc.text:
+    if not MARK.search(doc.text):
         return DocumentResult(doc, (doc.text,), tuple(_other_kinds(doc)))
     try:
         yaml.parse(doc)
@@ -84,7 +87,7 @@ def _other_kinds(doc: Document) -> Iterator[Finding]:
             Severity.WARNING,
             f"a {match[1]} is not converted and passes through as it is",
             Location(doc.file, line, 1),
-            "migrate converts PyTorchJobs",
+            "there is neither an apiVersion nor a spec: is it a job at all?",
         )
 
 
@@ -120,7 +123,10 @@ def excerpt(doc: Document, site: Site) -> tuple[str, int]:
     if node is None or node.start_mark is None or node.end_mark is None or node.start_mark.line == node.end_mark.line:
         return yaml.dump(site.data), 0
     start, end = node.start_mark, node.end_mark
-    lines = doc.text.splitlines(keepends=True)[start.line : end.line + (1 if end.column else 0)]
+    lines = doc.text.splitlines(keepends=True)
+    # A block ends where the next one starts, which may be an indented line of its own.
+    ends_in_line = end.line < len(lines) and bool(lines[end.line][: end.column].strip())
+    lines = lines[start.line : end.line + (1 if ends_in_line else 0)]
     lines[0] = " " * start.column + lines[0][start.column :]
     return textwrap.dedent("".join(lines)), doc.first_line + start.line
 
@@ -204,15 +210,25 @@ class _Work:
         text: Callable[[Path], str | None] | None = None,
     ) -> JobResult | None:
         """One job, or None when it is refused (with a finding)."""
+        version = site.api_version
+        if site.kind is MPI and version == MPI_OPERATOR:
+            at = (*site.path, "apiVersion") if locate is None else site.path
+            self._refuse(codes.NO_RUNTIME, site, at, REASONS[MPI_OPERATOR], INSTEAD[MPI_OPERATOR])
+            return None
         if not site.known:
-            version = site.api_version
             self._refuse(
                 codes.OTHER_API,
                 site,
                 (*site.path, "apiVersion") if locate is None else site.path,
-                f"apiVersion {version!r} is not kubeflow.org/v1: this PyTorchJob belongs to another controller or an "
-                "older one",
+                f"apiVersion {version!r} is not kubeflow.org/v1: this {site.kind.name} belongs to another controller "
+                "or an older one",
                 "migrate it to kubeflow.org/v1 first" if version.startswith("kubeflow.org/") else "ask its owner",
+            )
+            return None
+        if site.kind.name not in CONVERTED:
+            at = (*site.path, "kind") if locate is None else site.path
+            self._refuse(
+                codes.NO_RUNTIME, site, at, f"{site.kind.one}: {REASONS[site.kind.name]}", INSTEAD[site.kind.name]
             )
             return None
         base = site.path
@@ -277,8 +293,8 @@ class _Work:
             codes.WRAPPER,
             site,
             site.path,
-            f"a PyTorchJob stands inside a {holder}, at {yaml.dotted(site.path)}; migrate does not know this kind and "
-            "leaves it untouched",
+            f"{site.kind.one} stands inside a {holder}, at {yaml.dotted(site.path)}; migrate does not know this kind "
+            "and leaves it untouched",
             "take the job out, migrate it, and put the TrainJob back if the kind can hold one",
         )
 
@@ -364,7 +380,7 @@ class _Work:
             codes.JOB_IN_TEXT,
             site,
             site.path,
-            f"a PyTorchJob stands as text in {holder}, under {yaml.dotted(site.path)}; it is left untouched",
+            f"{site.kind.one} stands as text in {holder}, under {yaml.dotted(site.path)}; it is left untouched",
             "take the text out into a file of its own and migrate that",
         )
         where = self.doc.locate(site.path)

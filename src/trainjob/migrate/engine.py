@@ -1,6 +1,6 @@
 """Streams of documents in, streams of documents out: nothing disappears on the way.
 
-A document without a PyTorchJob passes through byte for byte, without being parsed. A job that is
+A document without a v1 job passes through byte for byte, without being parsed. A job that is
 refused stays in its document as it was; a file in which nothing was converted gives no output.
 """
 
@@ -132,15 +132,15 @@ def join(documents: list[str]) -> str:
 
 
 def no_job(where: Location, *, migrated: bool) -> Finding:
-    """The finding for an input without a PyTorchJob."""
+    """The finding for an input without a v1 job."""
     if migrated:
-        return Finding(codes.NO_JOB, Severity.NOTE, "there are TrainJobs and no PyTorchJob: already migrated", where)
+        return Finding(codes.NO_JOB, Severity.NOTE, "there are TrainJobs and no v1 job: already migrated", where)
     return Finding(
         codes.NO_JOB,
         Severity.ERROR,
-        "there is no PyTorchJob in the input",
+        "there is no v1 training job in the input",
         where,
-        "give a file that holds `kind: PyTorchJob` of kubeflow.org/v1",
+        "give a file that holds a PyTorchJob, JAXJob, XGBoostJob or MPIJob of kubeflow.org/v1",
     )
 
 
@@ -162,10 +162,10 @@ def script_maps(documents: list[Document], *, force: bool = False) -> dict[str, 
     Without a job in these documents there is nothing to do, unless `force` says that one may follow.
     """
     out: dict[str, dict[str, str]] = {}
-    if not force and not any(MARK in d.text for d in documents):
+    if not force and not any(MARK.search(d.text) for d in documents):
         return out
     for doc in documents:
-        if "ConfigMap" not in doc.text or MARK in doc.text:
+        if "ConfigMap" not in doc.text or MARK.search(doc.text):
             continue
         try:
             data = yaml.parse(Document(doc.file, doc.index, doc.text, doc.first_line)).data

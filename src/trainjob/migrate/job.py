@@ -1,4 +1,4 @@
-"""One PyTorchJob: normalise, check, rules, build, validate. Nothing here knows of files or streams."""
+"""One v1 job: normalise, check, rules, build, validate. Nothing here knows of files or streams."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from typing import Any, Final
 from trainjob import emit
 from trainjob.catalog import V1_COMPAT, V1_COMPAT_MULTINODE, Runtime, catalog
 from trainjob.findings import Finding, Location, Severity
-from trainjob.intent import Lifetime, PodParts, Program, Role, TrainingIntent
+from trainjob.intent import Lifetime, PodParts, Policy, Program, Role, TrainingIntent
 from trainjob.kube import schema
 from trainjob.kube.objectmeta import with_object_meta
 from trainjob.kube.yaml import Path
 from trainjob.migrate import check_v1, codes, gitops, placeholders
 from trainjob.migrate.fields import claim_tree
+from trainjob.migrate.kinds.registry import rules_of
 from trainjob.migrate.origin import FieldOrigin
 from trainjob.migrate.rule import Draft, RefusedError, RoleDraft, Rule, Say
 from trainjob.migrate.rules import RULES
 from trainjob.targets import DEFAULT, Target
+from trainjob.v1.kinds import PYTORCH, kind_of
 from trainjob.v1.normalise import Normalised, normalise
 from trainjob.v1.pytorchjob import API_VERSION, PyTorchJob
 from trainjob.validate import check_runtime, check_trainjob
 
 MANAGER: Final = "trainjob.dev/migrate"
-_ROLE: Final = re.compile(r"(?<=pytorchReplicaSpecs\.)\w+")
+_ROLE: Final = re.compile(r"(?<=ReplicaSpecs\.)\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +76,10 @@ def migrate_job(data: Mapping[str, Any], source: Source, options: Options) -> Jo
         draft = Draft(options.target, [])
         findings.extend(check_v1.roles_of(job, draft.roles, nameless=source.template))
         job = replace(job, roles={d.replica.role: d.replica for d in draft.roles})
-        _apply(job, draft, RULES, findings)
+        rules = rules_for(job)
+        _apply(job, draft, rules, findings)
         draft.annotations |= source.origin
-        findings.extend(_unclaimed(job))
+        findings.extend(_unclaimed(job, rules))
         if any(f.severity is Severity.ERROR for f in findings):
             return JobResult(None, tuple(findings))
         runtime, notes = choose_runtime(job, draft, options)
@@ -102,8 +105,13 @@ def _once(findings: list[Finding]) -> tuple[Finding, ...]:
 
 
 @functools.cache
-def _schema() -> dict[str, Any]:
-    return with_object_meta(schema.raw("PyTorchJob", None))
+def _schema(kind: str) -> dict[str, Any]:
+    return with_object_meta(schema.raw(kind, None))
+
+
+def rules_for(job: PyTorchJob) -> tuple[Rule, ...]:
+    """The rules that read this kind of job."""
+    return RULES if job.kind is PYTORCH else rules_of(job.kind)
 
 
 def _read(data: Mapping[str, Any], source: Source, findings: list[Finding]) -> PyTorchJob:
@@ -118,7 +126,7 @@ def _read(data: Mapping[str, Any], source: Source, findings: list[Finding]) -> P
         findings.append(
             say.warning(
                 path,
-                f"{path[-1]!r} is no field of a v1 PyTorchJob here: v1 ignored it, and it is not applied",
+                f"{path[-1]!r} is no field of a v1 {job.kind.name} here: v1 ignored it, and it is not applied",
                 "remove it, or move it where it belongs",
             )
         )
@@ -137,14 +145,15 @@ def _read(data: Mapping[str, Any], source: Source, findings: list[Finding]) -> P
 
 def clean_copy(data: Mapping[str, Any], source: Source) -> Normalised:
     """The object as the v1 API server would have kept it."""
-    return normalise(data, _schema(), source.text)
+    return normalise(data, _schema(kind_of(data).name), source.text)
 
 
 def _placeholders(data: Mapping[str, Any], source: Source, findings: list[Finding]) -> bool:
     """Report placeholders; True when one makes the job unreadable (then all of them are errors)."""
     found = placeholders.find(data)
     hard = any(p.hard for p in found)
-    subject = PyTorchJob.of(data if isinstance(data.get("spec"), Mapping) else {}, source.locate).subject
+    readable = data if isinstance(data.get("spec"), Mapping) else {"kind": data.get("kind")}
+    subject = PyTorchJob.of(readable, source.locate).subject
     for p in found:
         where = source.locate(p.path)
         if hard:
@@ -170,9 +179,9 @@ def _apply(job: PyTorchJob, draft: Draft, rules: tuple[Rule, ...], findings: lis
         findings.extend(rule.apply(job, draft))
 
 
-def _unclaimed(job: PyTorchJob) -> Iterator[Finding]:
+def _unclaimed(job: PyTorchJob, rules: tuple[Rule, ...]) -> Iterator[Finding]:
     say = Say(codes.UNCLAIMED, job)
-    for path in claim_tree(RULES).unclaimed(job.data):
+    for path in claim_tree(rules).unclaimed(job.data):
         yield say.error(path, "no rule answers for this field, so it would be lost", "please report the field")
 
 
@@ -187,11 +196,12 @@ def intent_of(draft: Draft) -> TrainingIntent:
         namespace=draft.namespace,
         labels=draft.labels,
         annotations=draft.annotations,
-        procs_per_node=None if draft.two_roles else draft.procs_per_node,
+        procs_per_node=None if draft.two_roles and draft.policy is not Policy.MPI else draft.procs_per_node,
         lifetime=Lifetime(
             draft.failure, draft.backoff_limit, draft.active_deadline_seconds, draft.suspend, draft.managed_by
         ),
         env_targets=tuple(draft.env_targets),
+        policy=draft.policy,
     )
 
 
@@ -211,12 +221,15 @@ def _role(draft: RoleDraft) -> Role:
         tuple(draft.init_containers),
         tuple(draft.sidecars),
     )
-    return Role(draft.pods, program, pod)
+    return Role(draft.pods, program, pod, draft.failure)
 
 
 def choose_runtime(job: PyTorchJob, draft: Draft, options: Options) -> tuple[Runtime, list[Finding]]:
     """The catalogue runtime that adds nothing to a v1 job, or the one asked for."""
     ours = catalog()[V1_COMPAT if draft.nodes == 1 else V1_COMPAT_MULTINODE]
+    if options.runtime is not None and draft.policy is not Policy.TORCH:
+        text = f"the runtime {options.runtime!r} is for PyTorchJobs; this {job.kind.name} gets one of its own"
+        return ours, [Say(codes.FOREIGN_RUNTIME, job).note(("kind",), text)]
     if options.runtime is None:
         return ours, []
     if options.runtime in catalog():
@@ -237,13 +250,21 @@ def choose_runtime(job: PyTorchJob, draft: Draft, options: Options) -> tuple[Run
 
 
 def _gate(job: PyTorchJob, built: emit.TrainJob, runtime: Runtime) -> Iterator[Finding]:
-    """The product's opinion on several nodes, where the TrainJob needs a gated runtime."""
+    """The product's opinion on several nodes, and what a cluster with our overlays wants before it admits them."""
+    several = built.manifest["spec"]["trainer"].get("numNodes", 1) > 1
+    opened = f"oc label namespace {job.namespace or 'NAMESPACE'} trainjob.dev/multi-node=allowed"
+    first = "see first whether one node with as many GPUs would do: it needs no network between ranks"
     if built.runtime is None and runtime.gated:
         yield Say(codes.GATED, job).note(
-            ("spec", "pytorchReplicaSpecs"),
+            job.kind.path,
             f"the TrainJob names {runtime.name}, which only the component multi-node installs",
-            "kustomize build overlays/prod-multi-node | oc apply -f -; and see first whether one node with as many "
-            "GPUs would do: it needs no network between ranks",
+            f"kustomize build overlays/prod-multi-node | oc apply -f -; {opened}; {first}",
+        )
+    elif several:
+        yield Say(codes.GATED, job).note(
+            job.kind.path,
+            "several nodes: where the component multi-node-gate is installed, the namespace has to be open for them",
+            f"{opened}; {first}",
         )
 
 

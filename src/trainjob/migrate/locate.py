@@ -1,4 +1,4 @@
-"""Where in a document PyTorchJobs stand: as the object, in a List, in a wrapper, inside a text."""
+"""Where in a document v1 jobs stand: as the object, in a List, in a wrapper, inside a text."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from trainjob.kube.yaml import Document, Path
-from trainjob.v1.pytorchjob import API_VERSION, KIND
+from trainjob.v1.kinds import ANY, KINDS, MENTIONED, PYTORCH, Kind, kind_of
+from trainjob.v1.pytorchjob import API_VERSION
 
-# Words that must be in a text before it is worth parsing.
-MARK: Final = KIND
+# A word of these must be in a text before it is worth parsing.
+MARK: Final = MENTIONED
 # kubectl's own copy of an object, as text inside it.
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_IN_TEXT = re.compile(r"""(?:^|[\s"'{,])["']?kind["']?\s*:\s*["']?PyTorchJob\b""")
-OTHER_V1: Final = re.compile(
-    r"""^\s*["']?kind["']?\s*:\s*["']?(MPIJob|TFJob|XGBoostJob|JAXJob|PaddleJob|MXJob)\b""", re.M
-)
+_IN_TEXT = re.compile(rf"""(?:^|[\s"'{{,])["']?kind["']?\s*:\s*["']?({ANY})\b""")
+# A document that names such a kind without holding a job of it.
+OTHER_V1: Final = re.compile(rf"""^\s*["']?kind["']?\s*:\s*["']?((?!PyTorchJob)(?:{ANY}))\b""", re.M)
 
 
 class Holder(Enum):
@@ -45,18 +45,26 @@ class Site:
         return str(self.data.get("apiVersion")) if isinstance(self.data, Mapping) else ""
 
     @property
+    def kind(self) -> Kind:
+        """The kind of the job, also where it stands in a text."""
+        if isinstance(self.data, str):
+            found = _IN_TEXT.search(self.data)
+            return KINDS[found[1]] if found else PYTORCH
+        return kind_of(self.data)
+
+    @property
     def known(self) -> bool:
         return self.api_version == API_VERSION
 
 
 def sites(doc: Document) -> list[Site]:
-    """All PyTorchJobs of a parsed document, in order."""
+    """All v1 jobs of a parsed document, in order."""
     return list(_walk(doc.data, (), doc))
 
 
 def _walk(value: Any, path: Path, doc: Document) -> Iterator[Site]:
     if isinstance(value, Mapping):
-        if value.get("kind") == KIND and ("spec" in value or "apiVersion" in value):
+        if value.get("kind") in KINDS and ("spec" in value or "apiVersion" in value):
             yield Site(_holder(path, doc.data), path, value)
             return
         for key, item in value.items():
@@ -65,7 +73,7 @@ def _walk(value: Any, path: Path, doc: Document) -> Iterator[Site]:
     elif isinstance(value, list):
         for i, item in enumerate(value):
             yield from _walk(item, (*path, i), doc)
-    elif isinstance(value, str) and MARK in value and _IN_TEXT.search(value):
+    elif isinstance(value, str) and MARK.search(value) and _IN_TEXT.search(value):
         yield Site(Holder.TEXT, path, value)
 
 

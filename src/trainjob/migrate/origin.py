@@ -1,6 +1,6 @@
 """Where a migrated TrainJob came from, in two annotations, so that it can be traced and taken back.
 
-`trainjob.dev/migrated-from`: `<file>:<line> PyTorchJob <namespace>/<name>`.
+`trainjob.dev/migrated-from`: `<file>:<line> <kind> <namespace>/<name>`.
 `trainjob.dev/source-sha256`: SHA-256 of the document's text in UTF-8, from its `---` line on; for a
 file with one document that is what `sha256sum FILE` prints.
 
@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from trainjob.findings import Location
 from trainjob.kube.yaml import Document
-from trainjob.v1.pytorchjob import KIND, dict_at
+from trainjob.v1.kinds import kind_of
+from trainjob.v1.pytorchjob import dict_at
 
 MIGRATED_FROM: Final = "trainjob.dev/migrated-from"
 SOURCE_SHA256: Final = "trainjob.dev/source-sha256"
@@ -83,4 +84,4 @@ def annotations_for(doc: Document, file: str, line: int, data: Mapping[str, Any]
     name = str(metadata.get("name") or metadata.get("generateName") or "")
     namespace = str(metadata.get("namespace") or "")
     label = f" {namespace}/{name}" if namespace and name else f" {name}" if name else ""
-    return {MIGRATED_FROM: f"{file}:{line} {KIND}{label}", SOURCE_SHA256: digest(doc)}
+    return {MIGRATED_FROM: f"{file}:{line} {kind_of(data).name}{label}", SOURCE_SHA256: digest(doc)}

@@ -13,15 +13,15 @@ from typing import Any, Final
 
 from trainjob import emit
 from trainjob.catalog import Runtime
-from trainjob.intent import Failure
+from trainjob.intent import Failure, Policy
 from trainjob.kube.yaml import Path, dotted
 from trainjob.migrate import check_v1, gitops
 from trainjob.migrate.fields import ClaimTree, claim_tree
-from trainjob.migrate.job import MANAGER, Options, Source, choose_runtime, clean_copy, intent_of
+from trainjob.migrate.job import MANAGER, Options, Source, choose_runtime, clean_copy, intent_of, rules_for
 from trainjob.migrate.origin import MIGRATED_FROM, SOURCE_SHA256, FieldOrigin, Kind
 from trainjob.migrate.rule import Draft
-from trainjob.migrate.rules import RULES
-from trainjob.v1.pytorchjob import PyTorchJob, dict_at
+from trainjob.v1.kinds import kind_of, role_specs
+from trainjob.v1.pytorchjob import PyTorchJob
 from trainjob.v1.traced import Traced, mark, sources, wrap
 
 _DRAFT: Final = (
@@ -37,6 +37,7 @@ _FAILURE: Final = ("restartPolicy", "backoffLimit", "podFailurePolicy")
 
 # What the emitter writes for a decision of a rule: (part of the output's path, rule).
 _CONSTANTS: Final = (("successPolicy", "TJ102"), ("containers", "TJ210"))
+_MPI: Final = (("successPolicy", "TJ112"), ("dependsOn", "TJ217"), ("replicatedJobs", "TJ112"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,11 @@ def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 def _with_default_replicas(data: Any) -> Any:
     """A role without `replicas` has 1: the number then names the place where it is missing."""
-    specs = dict_at(dict_at(data, "spec"), "pytorchReplicaSpecs")
-    for key, spec in specs.items():
+    kind = kind_of(data)
+    for key, spec in role_specs(data).items():
         if isinstance(spec, dict):
-            spec.setdefault("replicas", wrap(1, (("spec", "pytorchReplicaSpecs", key, "replicas"),)))
+            count = kind.replicas(str(key).capitalize())
+            spec.setdefault("replicas", wrap(count, ((*kind.path, key, "replicas"),)))
     return data
 
 
@@ -96,23 +98,32 @@ def _with_default_replicas(data: Any) -> Any:
 
 def _run(job: PyTorchJob, draft: Draft) -> tuple[dict[Path, _Written], _Written]:
     """Run all rules; per leaf of the draft who wrote it from what, and the same for `failure`."""
-    claims = claim_tree(RULES)
-    state = {path: _Written(leaf, _claimed(claims, leaf), sources(leaf)) for path, leaf in _leaves(draft)}
+    rules = rules_for(job)
+    claims = claim_tree(rules)
+    state = {
+        path: _Written(leaf, _claimed(claims, leaf, job.kind.path), sources(leaf)) for path, leaf in _leaves(draft)
+    }
     born: dict[int, tuple[Any, str]] = {}
     known = {id(leaf) for leaf in _replica_leaves(draft)}
     failure = _Written(None, (), ())
-    for rule in RULES:
-        was = draft.failure
+    for rule in rules:
+        was = _failures(draft)
         list(rule.apply(job, draft))
         state = dict(_after(draft, state, rule.code, born))
         for leaf in _replica_leaves(draft):
             if id(leaf) not in known:  # the rule rewrote what later rules read
                 known.add(id(leaf))
                 born[id(leaf)] = (leaf, rule.code)
-        if draft.failure is not was:
+        if _failures(draft) != was:
             policies = [(*r.path, "restartPolicy") for r in job.roles.values() if "restartPolicy" in r.data]
+            # The kind's own default then: the place where it is missing.
+            policies = policies or [(*r.path, "restartPolicy") for r in job.roles.values()]
             failure = _Written(None, (rule.code,), tuple(policies))
     return state, failure
+
+
+def _failures(draft: Draft) -> list[Failure]:
+    return [draft.failure, *(role.failure or Failure.RUNTIME for role in draft.roles)]
 
 
 def _leaves(draft: Draft) -> Iterator[tuple[Path, Any]]:
@@ -130,9 +141,8 @@ def _replica_leaves(draft: Draft) -> Iterator[Any]:
                 yield leaf
 
 
-def _claimed(claims: ClaimTree, leaf: Any) -> tuple[str, ...]:
+def _claimed(claims: ClaimTree, leaf: Any, roles: Path) -> tuple[str, ...]:
     """The rules that answer for the v1 fields of a value that was there before any rule."""
-    roles = ("spec", "pytorchReplicaSpecs")
     found = (
         claims.find(tuple("*" if path[:i] == roles else "[]" if isinstance(p, int) else p for i, p in enumerate(path)))
         for path in sources(leaf)
@@ -187,7 +197,9 @@ class _Resolver:
         self, job: PyTorchJob, clean: Mapping[str, Any], draft: Draft, runtime: Runtime, failure: _Written
     ) -> None:
         self.job, self.clean, self.runtime, self.failure = job, clean, runtime, failure
-        self.fails = draft.failure is not Failure.RUNTIME
+        self.fails = any(f is not Failure.RUNTIME for f in _failures(draft))
+        policy = {"mlPolicy": "TJ110", "labels": "TJ110"} if draft.policy is not Policy.TORCH else {}
+        self.constants = (*policy.items(), *(_MPI if draft.policy is Policy.MPI else _CONSTANTS))
         # Equal roles are one pod template: what the Master says, the Worker says too.
         merged = len(job.roles) == 2 and not draft.two_roles
         self.twins = [r.path for r in job.roles.values()] if merged else []
@@ -232,7 +244,13 @@ class _Resolver:
             return FieldOrigin(what, at, value, Kind.ORIGIN, note="where this object came from")
         if path in (("apiVersion",), ("kind",)):
             return FieldOrigin(
-                what, at, value, Kind.CONTRACT, ("TJ107",), (self.job.locate(path),), "what a PyTorchJob becomes"
+                what,
+                at,
+                value,
+                Kind.CONTRACT,
+                ("TJ107",),
+                (self.job.locate(path),),
+                f"what {self.job.kind.one} becomes",
             )
         found = self._sources(marked, path, value)
         inherited = [s for s in found if isinstance(s, _InRuntime)]
@@ -248,7 +266,7 @@ class _Resolver:
             return FieldOrigin(what, at, value, Kind.V1, self.failure.rules, places)
         if str(path[-1]).startswith("argocd.argoproj.io/"):
             return FieldOrigin(what, at, value, Kind.CONTRACT, rules, note="Argo CD applies the runtime before the job")
-        rules = rules or tuple(code for part, code in _CONSTANTS if part in path)
+        rules = rules or tuple(code for part, code in self.constants if part in path)
         return FieldOrigin(what, at, value, Kind.CONTRACT, rules, note="set by the rule" if rules else "always so")
 
     def _sources(self, marked: Any, path: Path, value: Any) -> tuple[Any, ...]:

@@ -10,14 +10,8 @@ from typing import Any, Final
 from trainjob.kube.prune import prune
 from trainjob.kube.yaml import Path
 from trainjob.migrate.launch import shell_script
-from trainjob.v1.pytorchjob import (
-    CONTAINER,
-    INIT_CONTAINER,
-    OPERATOR_ENV,
-    OPERATOR_PET_ENV,
-    PORT_NAME,
-    Replica,
-)
+from trainjob.v1.kinds import PYTORCH, Kind
+from trainjob.v1.pytorchjob import INIT_CONTAINER, OPERATOR_PET_ENV, Replica
 from trainjob.v1.traced import derived
 
 # Lists whose order has no meaning are compared sorted; in these it has.
@@ -46,6 +40,11 @@ def operator_default(container: Mapping[str, Any], key: str) -> bool:
     return key in _CONTAINER_DEFAULTS and container[key] == _CONTAINER_DEFAULTS[key]
 
 
+def operator_env(kind: Kind) -> tuple[str, ...]:
+    """The variables that the v1 operator set in every container, after the user's own."""
+    return kind.env + OPERATOR_PET_ENV if kind is PYTORCH else kind.env
+
+
 def canonical(replica: Replica) -> dict[str, Any]:
     """A replica's template with defaults, order and the operator's own additions taken away."""
     pod = {
@@ -59,10 +58,10 @@ def canonical(replica: Replica) -> dict[str, Any]:
     for i, container in enumerate(replica.containers):
         out = {k: v for k, v in container.items() if not operator_default(container, k)}
         if i == main:
-            out["name"] = CONTAINER
-            out["ports"] = [p for p in out.get("ports", []) if p.get("name") != PORT_NAME]
+            out["name"] = replica.kind.container
+            out["ports"] = [p for p in out.get("ports", []) if p.get("name") != replica.kind.port_name]
         env = {e["name"]: e for e in out.get("env", []) if "name" in e}
-        out["env"] = [e for n, e in env.items() if n not in OPERATOR_ENV + OPERATOR_PET_ENV]
+        out["env"] = [e for n, e in env.items() if n not in operator_env(replica.kind)]
         containers.append(out)
     meta = replica.metadata
     whole = {
@@ -93,7 +92,7 @@ def differences(a: Replica, b: Replica) -> list[str]:
     if [c.get("name") for c in c_one] != [c.get("name") for c in c_two]:
         return [*out, "containers"]
     for x, y in zip(c_one, c_two, strict=True):
-        prefix = "containers." if x.get("name") == CONTAINER else f"containers[{x.get('name')}]."
+        prefix = "containers." if x.get("name") == a.kind.container else f"containers[{x.get('name')}]."
         out += [prefix + k for k in _unlike(x, y)]
     return out
 
@@ -112,7 +111,7 @@ def merged_ports(master: Replica, worker: Replica) -> list[Mapping[str, Any]] | 
         return None
     out = list(own)
     for port in other:
-        if port in out or port.get("name") == PORT_NAME:
+        if port in out or port.get("name") == worker.kind.port_name:
             continue
         if _port_keys(port) & {key for p in out for key in _port_keys(p)}:
             return None
@@ -142,18 +141,20 @@ def overwritten(master: Replica, worker: Replica) -> list[tuple[Path, str]]:
     at = (*worker.pod_path, "containers", two)
     known = {e.get("name") for e in master.containers[one].get("env") or ()}
     for i, entry in enumerate(worker.containers[two].get("env") or ()):
-        if entry.get("name") in OPERATOR_ENV + OPERATOR_PET_ENV and entry["name"] not in known:
+        if entry.get("name") in operator_env(worker.kind) and entry["name"] not in known:
             out.append(((*at, "env", i), f"the variable {entry['name']}"))
     for i, port in enumerate(worker.containers[two].get("ports") or ()):
-        if port.get("name") == PORT_NAME and port not in _ports(master):
-            out.append(((*at, "ports", i), f"the port {PORT_NAME}"))
+        if port.get("name") == worker.kind.port_name and port not in _ports(master):
+            out.append(((*at, "ports", i), f"the port {port['name']}"))
     return out
 
 
 def rank_switch(
-    master: tuple[Sequence[str], Sequence[str]], worker: tuple[Sequence[str], Sequence[str]]
+    master: tuple[Sequence[str], Sequence[str]],
+    worker: tuple[Sequence[str], Sequence[str]],
+    rank: str = "PET_NODE_RANK",
 ) -> tuple[list[str], list[str] | None]:
-    """One (command, args) that runs the Master's on rank 0 and the Worker's elsewhere.
+    """One (command, args) that runs the Master's on rank 0 and the Worker's elsewhere; `rank` is the variable to ask.
 
     When both are the same shell with `-c`, the two scripts stand side by side and every word
     before them is kept; else a `sh -c` runs one of two quoted command lines.
@@ -163,12 +164,12 @@ def rank_switch(
     if where_m and where_w:
         i = where_m[0]
         if where_w[0] == i and words_m[:i] == words_w[:i] and words_m[i + 1 :] == words_w[i + 1 :]:
-            script = derived(_both(_branch(words_m[i]), _branch(words_w[i])), words_m[i], words_w[i])
+            script = derived(_both(_branch(words_m[i]), _branch(words_w[i]), rank), words_m[i], words_w[i])
             words = [*words_m[:i], script, *words_m[i + 1 :]]
             cut = len(master[0])
             return words[:cut], words[cut:] or None
     lines = (f"exec {shlex.join(words_m)}", f"exec {shlex.join(words_w)}")
-    return ["sh", "-c", derived(_both(*lines), words_m, words_w)], None
+    return ["sh", "-c", derived(_both(*lines, rank), words_m, words_w)], None
 
 
 def _branch(script: str) -> str:
@@ -179,5 +180,5 @@ def _branch(script: str) -> str:
     return f"{script}\n" if script.endswith("\\") else script
 
 
-def _both(master: str, worker: str) -> str:
-    return f'if [ "$PET_NODE_RANK" = 0 ]; then\n{master}\nelse\n{worker}\nfi\n'
+def _both(master: str, worker: str, rank: str) -> str:
+    return f'if [ "${rank}" = 0 ]; then\n{master}\nelse\n{worker}\nfi\n'

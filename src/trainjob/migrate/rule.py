@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from trainjob.findings import Finding, Location, Severity
-from trainjob.intent import Failure
+from trainjob.intent import Failure, Policy
 from trainjob.kube.yaml import Path
 from trainjob.targets import Target
 from trainjob.v1.pytorchjob import PyTorchJob, Replica
@@ -66,6 +66,7 @@ class RoleDraft:
     container: dict[str, Any] = field(default_factory=dict)
     init_containers: list[dict[str, Any]] = field(default_factory=list)
     sidecars: list[dict[str, Any]] = field(default_factory=list)
+    failure: Failure | None = None
 
     @property
     def main(self) -> Mapping[str, Any]:
@@ -107,6 +108,9 @@ class Draft:
     env_targets: list[str] = field(default_factory=list)
     # Env that elasticPolicy asks for, appended to the program's own.
     rendezvous: list[dict[str, Any]] = field(default_factory=list)
+    policy: Policy = Policy.TORCH
+    # What v1 set in every container of a kind other than PyTorchJob; sidecars get it too.
+    shim: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def two_roles(self) -> bool:

@@ -13,7 +13,7 @@ from trainjob.migrate.origin import MIGRATED_FROM, SOURCE_SHA256, FieldOrigin, K
 
 # Wider cells push the rest of their line down, so that one long path does not move all columns.
 _WIDTHS: Final = (46, 34, 13)
-_ROLE: Final = re.compile(r"(.*?pytorchReplicaSpecs\.)([^.]+)(.*)\Z", re.S)
+_ROLE: Final = re.compile(r"(.*?ReplicaSpecs\.)([^.]+)(.*)\Z", re.S)
 _HEAD: Final = ("FIELD", "VALUE", "RULE", "FROM")
 
 

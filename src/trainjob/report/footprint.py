@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from trainjob.emit import NODE, TrainJob
+from trainjob.emit import NODE, STEP_LABEL, TrainJob
 from trainjob.kube import quantity
+from trainjob.v1.kinds import kind_of, role_specs
 from trainjob.v1.pytorchjob import dict_at
 
 Devices = Mapping[str, Fraction]
@@ -75,13 +76,13 @@ def times(pods: int, devices: Devices) -> Footprint:
 
 def v1_roles(data: Any) -> dict[str, Footprint]:
     """The footprint of each role of a v1 object as it was read; nothing for what is no such object."""
-    specs = dict_at(dict_at(data, "spec"), "pytorchReplicaSpecs") if isinstance(data, Mapping) else {}
+    kind = kind_of(data)
     out: dict[str, Footprint] = {}
-    for key, spec in specs.items():
+    for key, spec in role_specs(data).items():
         if not isinstance(spec, Mapping):
             continue
-        count = spec.get("replicas", 1)
-        count = 1 if count is None else count
+        count = spec.get("replicas")
+        count = kind.replicas(str(key).capitalize()) if count is None else count
         pods = count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else 0
         containers = dict_at(dict_at(spec, "template"), "spec").get("containers")
         out[str(key).capitalize()] = times(pods, per_pod(containers if isinstance(containers, list) else []))
@@ -109,7 +110,10 @@ def v2(job: TrainJob) -> Footprint:
     out = Footprint()
     for replicated in job.runtime["spec"]["template"]["spec"]["replicatedJobs"]:
         node = replicated["name"] == NODE
+        # What `trainer` speaks of: the launcher of an MPI runtime, else the job `node`.
+        labels = dict_at(dict_at(replicated["template"], "metadata"), "labels")
+        trainer_job = STEP_LABEL in labels
         containers = replicated["template"]["spec"]["template"]["spec"]["containers"]
-        parts = [own if own and node and c["name"] == NODE else c for c in containers]
+        parts = [own if own and trainer_job and c["name"] == NODE else c for c in containers]
         out += times(nodes if node else int(replicated.get("replicas", 1)), per_pod(parts))
     return out

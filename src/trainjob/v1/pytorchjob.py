@@ -1,4 +1,4 @@
-"""A read-only view of one kubeflow.org/v1 PyTorchJob.
+"""A read-only view of one kubeflow.org/v1 PyTorchJob, and of the other kinds that have the same shape (kinds.py).
 
 Facts: kubeflow/trainer v1.9.4 pkg/apis/kubeflow.org/v1/{pytorch_types,pytorch_defaults}.go.
 """
@@ -11,17 +11,17 @@ from typing import Any, Final
 
 from trainjob.findings import Location
 from trainjob.kube.yaml import Path
+from trainjob.v1.kinds import PYTORCH, Kind, kind_of, role_specs
 from trainjob.v1.traced import derived
 
 API_VERSION: Final = "kubeflow.org/v1"
-KIND: Final = "PyTorchJob"
-CONTAINER: Final = "pytorch"
-PORT_NAME: Final = "pytorchjob-port"
+KIND: Final = PYTORCH.name
+CONTAINER: Final = PYTORCH.container
+PORT_NAME: Final = PYTORCH.port_name
 INIT_CONTAINER: Final = "init-pytorch"
-DEFAULT_PORT: Final = 23456
-ROLES: Final = ("Master", "Worker")
+DEFAULT_PORT: Final = PYTORCH.port
 # Set by the operator in every container after the user's env, so a user's value never won.
-OPERATOR_ENV: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "PYTHONUNBUFFERED")
+OPERATOR_ENV: Final = PYTORCH.env
 OPERATOR_PET_ENV: Final = (
     "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK", "PET_NPROC_PER_NODE", "PET_NNODES",
 )  # fmt: skip
@@ -34,11 +34,12 @@ class Replica:
     role: str
     path: Path
     data: Mapping[str, Any]
+    kind: Kind = PYTORCH
 
     @property
     def replicas(self) -> int:
-        """Defaulted to 1, as the controller does."""
-        count: int = self.data.get("replicas", 1)
+        """Defaulted as the controller does: 1, and 0 for the Workers of an MPIJob."""
+        count: int = self.data.get("replicas", self.kind.replicas(self.role))
         return count
 
     @property
@@ -58,10 +59,12 @@ class Replica:
         return list(self.pod.get("containers") or [])
 
     def main(self) -> int | None:
-        """Index of the training container: the one called `pytorch`, else the only one."""
+        """Index of the training container: the one called `pytorch`, else the only one. An MPIJob has the first."""
         names = [c.get("name") for c in self.containers]
-        if CONTAINER in names:
-            return names.index(CONTAINER)
+        if self.kind.any_container and names:
+            return 0
+        if self.kind.container in names:
+            return names.index(self.kind.container)
         return 0 if len(names) == 1 else None
 
     @property
@@ -80,6 +83,7 @@ class PyTorchJob:
     renamed_roles: tuple[tuple[Path, str], ...] = ()
     # Documents of the same stream that a rule may read: ConfigMap name -> its data.
     scripts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    kind: Kind = PYTORCH
 
     @classmethod
     def of(
@@ -91,18 +95,18 @@ class PyTorchJob:
         """The view; replica keys match case-insensitively, as the controller's defaulting does."""
         roles: dict[str, Replica] = {}
         others, renamed = [], []
-        specs = dict_at(dict_at(data, "spec"), "pytorchReplicaSpecs")
-        for key, spec in specs.items():
-            path: Path = ("spec", "pytorchReplicaSpecs", key)
+        kind = kind_of(data)
+        for key, spec in role_specs(data).items():
+            path: Path = (*kind.path, key)
             role = key.capitalize()
-            if role not in ROLES or role in roles:
+            if role not in kind.roles or role in roles:
                 others.append(path)
                 continue
             if role != key:
                 renamed.append((path, role))
-            roles[role] = Replica(role, path, spec)
-        ordered: dict[str, Replica] = {r: roles[r] for r in ROLES if r in roles}
-        return cls(data, locate, ordered, tuple(others), tuple(renamed), scripts or {})
+            roles[role] = Replica(role, path, spec, kind)
+        ordered: dict[str, Replica] = {r: roles[r] for r in kind.roles if r in roles}
+        return cls(data, locate, ordered, tuple(others), tuple(renamed), scripts or {}, kind)
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -147,7 +151,7 @@ class PyTorchJob:
     def subject(self) -> str:
         name = self.name or (self.metadata.get("generateName") or "")
         prefix = f"{self.namespace}/" if self.namespace else ""
-        return f"{KIND} {prefix}{name}" if name else f"{KIND} without a name"
+        return f"{self.kind.name} {prefix}{name}" if name else f"{self.kind.name} without a name"
 
 
 def dict_at(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -52,7 +52,7 @@ def test_39_unknown_wrapper_is_refused() -> None:
     got = result(39)
     got.refused(r"DemoTraining|wrapper|ml\.example\.com")
     assert got.mentions("spec.training")
-    assert not any(re.search(r"no PyTorchJob", f.message, re.I) for f in got.migration.findings)
+    assert not any(re.search(r"no v1 training job", f.message, re.I) for f in got.migration.findings)
 
 
 def test_40_affinity_and_label_of_the_workers_only() -> None:
@@ -83,7 +83,7 @@ def test_40_affinity_and_label_of_the_workers_only() -> None:
 def test_41_comments_only() -> None:
     """A file of comments holds no job: that is said, and nothing crashes."""
     got = result(41)
-    got.says(r"no PyTorchJob", at_least="warning")
+    got.says(r"no v1 training job", at_least="warning")
     assert got.docs == []
     assert got.migration.converted == 0
     assert got.migration.exit_code == 1

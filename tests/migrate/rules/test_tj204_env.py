@@ -80,6 +80,13 @@ def test_an_empty_value_is_written_without_one() -> None:
     assert ran.role.env == [{"name": "E"}]
 
 
+def test_a_reference_to_an_operator_variable_is_filled_in_now() -> None:
+    """v1 left `$(RANK)` in a value as it was: its own variables stood behind the user's."""
+    data = v1(container={"env": [{"name": "RUN", "value": "r-$(RANK)"}]})
+    alone(RULE, data).says("note", r"\$\(RANK\) in RUN stayed text in v1", at=f"{AT}[0].value")
+    assert alone(RULE, v1(container={"env": [{"name": "RUN", "value": "r-$$(RANK)-$(HOME)"}]})).findings == []
+
+
 def test_a_value_that_names_the_container() -> None:
     """`pytorch` is called `node` now; the value is kept."""
     ran = alone(RULE, v1({"env": [var("CONTAINER", "pytorch")]}))

@@ -30,15 +30,18 @@ def test_the_grace_period_is_patched_where_it_can_be(seconds: int) -> None:
     assert chain(data, target("2.2")).pod()["terminationGracePeriodSeconds"] == seconds
 
 
-def test_kueue_drops_the_grace_period() -> None:
-    """A warning for a queued job, where a patch carries it."""
+def test_a_queued_job_keeps_its_grace_period_in_a_runtime() -> None:
+    """Kueue 0.17 takes it out of a patch on admission; JobSet 0.12 then refuses the pods for ever."""
     data = v1(
         pod={"terminationGracePeriodSeconds": 60},
         metadata={"name": "demo", "labels": {"kueue.x-k8s.io/queue-name": "q"}},
     )
     ran = alone(RULE, data, after=(tj106_labels.RULE,))
-    ran.says("warning", "Kueue up to 0.19 drops the grace period", at=f"{POD}.terminationGracePeriodSeconds")
+    ran.says("note", "needs a generated runtime for its grace period", at=f"{POD}.terminationGracePeriodSeconds")
     assert alone(RULE, data, after=(tj106_labels.RULE,), target=target("2.2")).findings == []
+    made = chain(data)
+    assert made.pod()["terminationGracePeriodSeconds"] == 60
+    assert "runtimePatches" not in made.job["spec"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.migrate.rules.support import alone, chain, noop, v1
 from trainjob.kube import schema
-from trainjob.migrate.rules import tj408_scheduling_policy
+from trainjob.migrate.rules import tj106_labels, tj408_scheduling_policy
 
 RULE = tj408_scheduling_policy.RULE
 AT = "spec.runPolicy.schedulingPolicy"
@@ -35,6 +35,16 @@ def test_each_value_is_reported(key: str, value: Any, text: str) -> None:
     data = v1(spec={"runPolicy": {"schedulingPolicy": {key: value}}})
     alone(RULE, data).says("warning", text, at=f"{AT}.{key}")
     assert chain(data).runtime is None
+
+
+def test_the_priority_of_a_queued_job_was_kueues_too() -> None:
+    """Kueue 0.17 takes a v1 job's priority from its schedulingPolicy first; the advice is Kueue's own label."""
+    data = v1(
+        spec={"runPolicy": {"schedulingPolicy": {"priorityClass": "p"}}},
+        metadata={"name": "demo", "labels": {"kueue.x-k8s.io/queue-name": "q"}},
+    )
+    ran = alone(RULE, data, after=(tj106_labels.RULE,))
+    ran.says("warning", "Kueue took the priority of the v1 job from it\n.*priority-class", at=f"{AT}.priorityClass")
 
 
 def test_every_field_of_the_crd_has_an_advice() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from trainjob.kube.yaml import Path, dotted
 from trainjob.migrate.cluster.client import Obj, Resource
-from trainjob.v1.pytorchjob import KIND
+from trainjob.v1 import kinds
 
 KINDS: Final = (
     Resource("batch/v1", "cronjobs", "CronJob"),
@@ -25,7 +25,7 @@ KINDS: Final = (
 # They are migrated in their place when their object is given to migrate.
 _IN_PLACE: Final = ("Experiment", "AppWrapper", "ConfigMap")
 # Also JSON inside JSON, as Pipelines keeps it: the quotes are escaped there.
-_TEXT: Final = re.compile(r"""kind\\*["']?\s*:\s*\\*["']?PyTorchJob\b""")
+_TEXT: Final = re.compile(rf"""kind\\*["']?\s*:\s*\\*["']?(?:{kinds.ANY})\b""")
 _SDK: Final = re.compile(r"kubeflow\.training\b|\bTrainingClient\b|\bPyTorchJobClient\b|\bkubeflow[-_]training\b")
 _VERSION: Final = re.compile(r"kubeflow[-_]training\s*(?:==|~=|>=|<=|<|>)\s*([0-9][0-9.]*)")
 
@@ -94,7 +94,7 @@ def creators(obj: Obj) -> Iterator[Creator]:
 def _walk(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     """Embedded jobs and texts, in order."""
     if isinstance(value, Mapping):
-        if path and value.get("kind") == KIND:
+        if path and value.get("kind") in kinds.KINDS:
             yield path, value
             return
         for key, item in value.items():

@@ -14,8 +14,15 @@ from trainjob.migrate.cluster.creators import KINDS, Creator, creators
 from trainjob.migrate.cluster.jobs import LiveJob, live_job
 from trainjob.migrate.cluster.needs import Need, TargetState, check, look_at, needs
 from trainjob.migrate.job import Options
+from trainjob.migrate.kinds.instead import MPI_OPERATOR
+from trainjob.v1 import kinds
 
 JOBS: Final = Resource("kubeflow.org/v1", "pytorchjobs", "PyTorchJob")
+# Kinds that are not installed are empty lists. The mpi-operator serves its MPIJobs under another version.
+OTHER_JOBS: Final = (
+    *(Resource("kubeflow.org/v1", k.plural, k.name) for k in kinds.KINDS.values() if k is not kinds.PYTORCH),
+    Resource(MPI_OPERATOR, kinds.MPI.plural, kinds.MPI.name),
+)
 _CRDS: Final = Resource("apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", False)
 _DEPLOYMENTS: Final = Resource("apps/v1", "deployments", "Deployment")
 
@@ -57,14 +64,15 @@ def take(source: Reader, target: Reader, namespace: str | None, options: Options
     """Look at one namespace, or all (None). Raises ClusterError when a cluster does not answer at all."""
     out = Inventory(source.context, namespace)
     out.versions = dict(_versions(source))
-    for obj in _read(source, JOBS, namespace, out):
-        out.jobs.append(live_job(obj, options))
+    for resource in (JOBS, *OTHER_JOBS):
+        for obj in _read(source, resource, namespace, out):
+            out.jobs.append(live_job(obj, options))
     for resource in KINDS:
         if namespace is not None and not resource.namespaced:
             continue
         for obj in _read(source, resource, namespace, out):
             out.creators += creators(obj)
-    out.jobs.sort(key=lambda j: (j.namespace, j.name))
+    out.jobs.sort(key=lambda j: (j.namespace, j.name, j.kind))
     moving = [j for j in out.jobs if j.moves]
     users: dict[Need, list[str]] = {}
     for job in moving:

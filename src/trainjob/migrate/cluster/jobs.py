@@ -1,4 +1,4 @@
-"""One PyTorchJob of a cluster: what it does now, who made it, and whether it can move."""
+"""One v1 job of a cluster: what it does now, who made it, and whether it can move."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from trainjob.kube import quantity, yaml
 from trainjob.migrate.cluster.client import Obj
 from trainjob.migrate.engine import migrate_text
 from trainjob.migrate.job import Options
+from trainjob.v1.kinds import PYTORCH, kind_of, role_specs
 
 FINISHED: Final = ("Succeeded", "Failed")
 # Marks that tools leave on what they apply: label or annotation -> tool.
@@ -45,6 +46,12 @@ class LiveJob:
     verdict: str
     findings: tuple[Finding, ...]
     output: emit.TrainJob | None
+    kind: str = PYTORCH.name
+
+    @property
+    def shown(self) -> str:
+        """Its name, with the kind where it is no PyTorchJob."""
+        return self.name if self.kind == PYTORCH.name else f"{self.kind}/{self.name}"
 
     @property
     def runs(self) -> bool:
@@ -59,6 +66,7 @@ class LiveJob:
         return {
             "namespace": self.namespace,
             "name": self.name,
+            "kind": self.kind,
             "state": self.state,
             "created": self.created,
             "pods": self.pods,
@@ -90,7 +98,18 @@ def live_job(obj: Obj, options: Options) -> LiveJob:
     pods, accelerators = _size(obj)
     created = str(metadata.get("creationTimestamp") or "")
     return LiveJob(
-        namespace, name, state, created, pods, accelerators, owner, _made_by(metadata), verdict, result.findings, output
+        namespace,
+        name,
+        state,
+        created,
+        pods,
+        accelerators,
+        owner,
+        _made_by(metadata),
+        verdict,
+        result.findings,
+        output,
+        kind_of(obj).name,
     )
 
 
@@ -129,9 +148,9 @@ def _made_by(metadata: Mapping[str, Any]) -> str:
 def _size(obj: Obj) -> tuple[int, dict[str, int]]:
     """Pods of the job, and accelerators of all of them by resource name."""
     pods, total = 0, dict[str, int]()
-    specs = (obj.get("spec") or {}).get("pytorchReplicaSpecs") or {}
-    for replica in specs.values():
-        count = replica.get("replicas", 1)
+    kind = kind_of(obj)
+    for role, replica in role_specs(obj).items():
+        count = replica.get("replicas", kind.replicas(role))
         count = count if isinstance(count, int) else 1
         pods += count
         for container in ((replica.get("template") or {}).get("spec") or {}).get("containers") or ():

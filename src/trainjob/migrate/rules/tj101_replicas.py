@@ -24,9 +24,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
     nproc = job.nproc_number if job.spec.get("nprocPerNode") else None
     draft.world_size = derived(draft.nodes * (1 if nproc is None else nproc), draft.nodes, nproc)
     parts = " + ".join(f"{role} {replica.replicas}" for role, replica in job.roles.items())
-    yield say.note(
-        ("spec", "pytorchReplicaSpecs"), f"this job asked for {_devices(draft)} ({parts}), and so does the TrainJob"
-    )
+    yield say.note(job.kind.path, f"this job asked for {_devices(draft)} ({parts}), and so does the TrainJob")
 
 
 def _devices(draft: Draft) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from trainjob.findings import Finding
 from trainjob.migrate.roles import differences, merged_ports, overwritten, rank_switch
 from trainjob.migrate.rule import Draft, Rule, Say
+from trainjob.v1.kinds import PYTORCH
 from trainjob.v1.pytorchjob import PyTorchJob, Replica
 from trainjob.v1.traced import derived
 
@@ -42,13 +43,15 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
                 "check selectors, NetworkPolicies and dashboards that tell the roles apart by label",
             )
         if program:
+            rank = "PET_NODE_RANK" if job.kind is PYTORCH else job.kind.rank
             command, args = rank_switch(
                 (master.main.get("command") or [], master.main.get("args") or []),
                 (worker.main.get("command") or [], worker.main.get("args") or []),
+                rank,
             )
             yield say.warning(
                 (*worker.main_path, "command" if "containers.command" in program else "args"),
-                "Master and Worker run different programs; both stand in one script that switches on PET_NODE_RANK",
+                f"Master and Worker run different programs; both stand in one script that switches on {rank}",
                 "the image needs a POSIX shell as `sh`" if command[:2] == ["sh", "-c"] else "",
             )
             master.replica = _with_program(master.replica, master.index, command, args)

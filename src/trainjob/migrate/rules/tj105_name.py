@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainjob.emit import NODE, WORKER
+from trainjob.emit import LAUNCHER, NODE, WORKER
 from trainjob.findings import Finding
 from trainjob.kube import names
 from trainjob.migrate.rule import Claim, Draft, Outcome, Rule, Say
+from trainjob.v1.kinds import MPI, PYTORCH
 from trainjob.v1.pytorchjob import PyTorchJob
 
 _AT = ("metadata", "name")
@@ -24,10 +25,14 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
     draft.name, draft.namespace = job.name, job.namespace
     draft.generate_name = None if job.name else job.metadata.get("generateName")
     jobs = [(NODE, sum(role.pods for role in draft.roles))]
-    if draft.two_roles:
+    if job.kind is MPI:
+        jobs = [(LAUNCHER, 1), (NODE, draft.nodes)]
+    elif draft.two_roles:
         jobs = [(NODE, 1), (WORKER, 1)]
     limit = names.budget(jobs)
-    if draft.two_roles:  # `<name>-worker-<index>-0-<random>`: the job index grows instead of the pod index
+    if (
+        draft.two_roles and job.kind is not MPI
+    ):  # `<name>-worker-<index>-0-<random>`: the job index grows instead of the pod index
         limit = min(limit, names.MAX_NAME - len(f"-{WORKER}-{draft.roles[1].pods - 1}-0-abcde"))
     if draft.name is not None:
         if not names.is_label(draft.name):
@@ -60,11 +65,18 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
             )
         yield say.note(
             ("metadata", "generateName"),
-            "the name is not known before the job exists, so MASTER_ADDR and its kin come from the runtime's env; "
+            f"the name is not known before the job exists{_from(job)}; "
             "`kubectl create` works, `kubectl apply` refuses generateName",
         )
     if job.metadata.get("namespace") == "":
         yield say.note(("metadata", "namespace"), "the empty namespace is left out")
+
+
+def _from(job: PyTorchJob) -> str:
+    """Where the address of rank 0 comes from then; an MPIJob has a hostfile."""
+    if job.kind is PYTORCH:
+        return ", so MASTER_ADDR and its kin come from the runtime's env"
+    return "" if job.kind is MPI else ", so the address of rank 0 is put together from a label of the pod"
 
 
 RULE = Rule(

@@ -14,11 +14,19 @@ from collections.abc import Iterator
 from trainjob.findings import Finding
 from trainjob.migrate.launch import Launch, Style, classify
 from trainjob.migrate.rule import CONTAINER, Claim, Draft, Outcome, RoleDraft, Rule, Say
+from trainjob.v1.kinds import MPI, PYTORCH
 from trainjob.v1.pytorchjob import PyTorchJob
 
 _FIXED_ADDRESS = re.compile(
     r"(?:tcp://|(?:addr|address|endpoint|host|ip)[= \n]\s*\"?)((?:\d{1,3}\.){3}\d{1,3}(?::\d+)?)"
 )
+
+
+_ADDRESS = {
+    "PyTorchJob": "$MASTER_ADDR and $MASTER_PORT",
+    "XGBoostJob": "$MASTER_ADDR and $MASTER_PORT",
+    "JAXJob": "$COORDINATOR_ADDRESS and $COORDINATOR_PORT",
+}
 
 
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
@@ -32,7 +40,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
                 raise say.refuse((*at, key), f"{len(words)} items; a TrainJob takes 128", "use a script or `sh -c`")
         launch = classify(role.command, role.args)
         place = (*at, "command") if role.command else ((*at, "args") if role.args else at)
-        if launch.style is Style.DEEPSPEED and (draft.nodes > 1 or "hostfile" in launch.flags):
+        if launch.style is Style.DEEPSPEED and job.kind is not MPI and (draft.nodes > 1 or "hostfile" in launch.flags):
             raise say.refuse(
                 place,
                 "the deepspeed launcher starts its processes on other pods through ssh and a hostfile; a torch "
@@ -45,25 +53,29 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
                 place,
                 f"the rank is taken from the host name ({match[0].strip()!r}): v1 hosts are <job>-worker-<i>, v2 hosts "
                 "<job>-node-0-<rank> without `worker` and without the shift by one, so the same text gives other ranks",
-                "use $RANK (set by this migration) or $PET_NODE_RANK",
+                f"use ${job.kind.rank} (set by {'mpirun' if job.kind is MPI else 'this migration'})"
+                + (" or $PET_NODE_RANK" if job.kind is PYTORCH else ""),
             )
-        yield from _flags(say, job, draft, role, launch)
+        if job.kind is PYTORCH:
+            yield from _flags(say, job, draft, role, launch)
         address = _FIXED_ADDRESS.search(launch.text) if draft.nodes > 1 else None
         if address:
             yield say.warning(
                 place,
                 f"the rendezvous is at the fixed address {address[1]}: it is kept, and rank 0 must run on that node",
-                "use $MASTER_ADDR and $MASTER_PORT, which follow rank 0",
+                f"use {_ADDRESS.get(job.kind.name, 'the variables of v1')}, which follow rank 0",
             )
-        if launch.style is Style.ENTRYPOINT and draft.nodes > 1:
+        if launch.style is Style.ENTRYPOINT and draft.nodes > 1 and job.kind is not MPI:
             yield say.note(
                 at,
                 "the image's entrypoint starts the training: it gets the v1 variables, but what it does with them "
                 "cannot be seen from here",
             )
         gpus = main.get("resources", {}).get("limits", {})
-        if launch.style is Style.PYTHON and any(
-            "gpu" in k.lower() and str(v) not in ("0", "1") for k, v in gpus.items()
+        if (
+            job.kind is PYTORCH
+            and launch.style is Style.PYTHON
+            and any("gpu" in k.lower() and str(v) not in ("0", "1") for k, v in gpus.items())
         ):
             yield say.note(
                 place,

@@ -13,6 +13,7 @@ from typing import Any
 from trainjob.findings import Finding
 from trainjob.kube import quantity
 from trainjob.migrate.rule import CONTAINER, Claim, Draft, Outcome, RoleDraft, Rule, Say
+from trainjob.v1.kinds import PYTORCH
 from trainjob.v1.pytorchjob import PyTorchJob
 
 
@@ -29,7 +30,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
             yield say.note(
                 role.main_path,
                 "no resources are set: the pods run without requests (BestEffort) and a queue counts them as 0; "
-                "defaults of the runtime would come in here (torch-v1-compat has none)",
+                f"defaults of the runtime would come in here ({_runtime(job)} has none)",
             )
         if role.main.get("resizePolicy"):
             role.container["resizePolicy"] = role.main["resizePolicy"]
@@ -62,6 +63,10 @@ def _check(say: Say, resources: dict[str, Any], role: RoleDraft) -> Iterator[Fin
                 "resources",
                 f"set limits[{key!r}] to {requests[key]}",
             )
+
+
+def _runtime(job: PyTorchJob) -> str:
+    return "torch-v1-compat" if job.kind is PYTORCH else "the generated one"
 
 
 RULE = Rule(

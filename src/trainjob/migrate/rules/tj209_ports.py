@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from trainjob.emit import MASTER_PORT
 from trainjob.findings import Finding
 from trainjob.migrate.rule import CONTAINER, Claim, Draft, Outcome, Rule, Say
-from trainjob.v1.pytorchjob import PORT_NAME, PyTorchJob
+from trainjob.v1.pytorchjob import PyTorchJob
+
+_SAYS = {"PyTorchJob": "MASTER_PORT", "XGBoostJob": "MASTER_PORT", "JAXJob": "COORDINATOR_PORT"}
 
 
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
@@ -22,10 +24,12 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         for i, port in enumerate(role.main.get("ports") or ()):
             at = (*role.main_path, "ports", i)
             number = port.get("containerPort")
-            if port.get("name") == PORT_NAME:
+            if port.get("name") == job.kind.port_name:
+                says = _SAYS.get(job.kind.name)
                 yield say.note(
                     at,
-                    f"{PORT_NAME} {number} is left out: the rendezvous is at {MASTER_PORT} now, as MASTER_PORT says",
+                    f"{job.kind.port_name} {number} is left out"
+                    + (f": the rendezvous is at {MASTER_PORT} now, as {says} says" if says else ""),
                 )
             elif number == MASTER_PORT and not port.get("hostPort"):
                 yield say.note(at, f"port {MASTER_PORT} is left out: Trainer adds it to the container itself")

@@ -11,17 +11,16 @@ from collections.abc import Iterator
 
 from trainjob.findings import Finding
 from trainjob.migrate.rule import CONTAINER, Claim, Draft, Outcome, Rule, Say
-from trainjob.v1.pytorchjob import CONTAINER as V1_CONTAINER
 from trainjob.v1.pytorchjob import PyTorchJob
 
 
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
     say = Say("TJ210", job)
     for role in draft.roles:
-        if role.main.get("name") != V1_CONTAINER:
+        if role.main.get("name") != job.kind.container and not job.kind.any_container:
             yield say.warning(
                 (*role.main_path, "name"),
-                f"no container is called {V1_CONTAINER!r}, which v1 refuses; the only one is taken: "
+                f"no container is called {job.kind.container!r}, which v1 refuses; the only one is taken: "
                 f"{role.main.get('name')!r}",
             )
 

@@ -13,6 +13,7 @@ from trainjob.findings import Finding
 from trainjob.migrate.rule import Draft, Rule, Say
 from trainjob.migrate.rules.tj204_env import translate
 from trainjob.migrate.rules.tj206_rendezvous import rendezvous_env
+from trainjob.v1.kinds import MPI, PYTORCH
 from trainjob.v1.pytorchjob import PyTorchJob
 from trainjob.v1.traced import derived
 
@@ -29,16 +30,19 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
                 say, list(container.get("env") or ()), (*at, "env"), env, job, two_roles=draft.two_roles
             )
             have = {e["name"] for e in env}
-            env += [e for e in rendezvous_env(draft) if e["name"] not in have]
+            shim = rendezvous_env(draft) if job.kind is PYTORCH else draft.shim
+            env += [dict(e) for e in shim if e["name"] not in have]
             sidecar = {k: v for k, v in container.items() if k != "env"}
             role.sidecars.append({**sidecar, **({"env": env} if env else {})})
             name = derived(str(container.get("name")), container.get("name"))
-            if draft.target.env_injection and not draft.two_roles:
+            inject = draft.target.env_injection and job.kind is PYTORCH
+            if inject and not draft.two_roles:
                 draft.env_targets.append(name)
             yield say.warning(
                 at,
-                f"container {name!r} needs a generated runtime; it has the v1 variables"
-                + (" and, through envInjection, PET_*" if draft.target.env_injection else ""),
+                f"container {name!r} needs a generated runtime"
+                + ("; it has the v1 variables" if job.kind is not MPI else "")
+                + (" and, through envInjection, PET_*" if inject else ""),
                 "a container that does not end by itself keeps the job running: end it with the training, or make "
                 "it an init container with restartPolicy Always",
             )

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainjob.findings import Finding
 from trainjob.migrate.hosts import rewrite_all, v2_host
 from trainjob.migrate.rule import Draft, Rule, Say
+from trainjob.v1.kinds import MPI
 from trainjob.v1.pytorchjob import PyTorchJob
 
 _PARTS = ("command", "args", "env", "container", "init_containers", "sidecars", "annotations")
@@ -23,9 +24,10 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         return
     say, name = Say("TJ214", job), draft.name
     has_master = "Master" in job.roles
+    two_roles = draft.two_roles and job.kind is not MPI
 
     def host(role: str, index: int) -> str:
-        return v2_host(name, role, index, has_master=has_master, two_roles=draft.two_roles)
+        return v2_host(name, role, index, has_master=has_master, two_roles=two_roles)
 
     for role in draft.roles:
         found: dict[str, str] = {}

@@ -10,16 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trainjob.emit import NODE, WORKER
+from trainjob.emit import LAUNCHER, NODE, WORKER
 from trainjob.findings import Finding
 from trainjob.kube.yaml import Path
 from trainjob.migrate.rule import POD, Claim, Draft, Outcome, Rule, Say
+from trainjob.v1.kinds import MPI
 from trainjob.v1.pytorchjob import PyTorchJob
 from trainjob.v1.traced import derived
 
 _V1 = "training.kubeflow.org/"
 # replica-index and replica-type have no counterpart: a pod's index is one higher than its Worker's.
 _NEW_LABEL = {"job-name": "jobset.sigs.k8s.io/jobset-name"}
+# v1's name of a role -> the replicated job that has its pods.
+_JOBS = {"master": NODE, "worker": WORKER}
+_MPI_JOBS = {"launcher": LAUNCHER, "worker": NODE}
 _PATCH = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
 _RUNTIME = ("topologySpreadConstraints", "nodeName")
 # The others, and nodeAffinity, speak of labels and taints of nodes.
@@ -68,6 +72,7 @@ class _Relabel:
 
     def __init__(self, job: PyTorchJob, *, two_roles: bool) -> None:
         self.name, self.two_roles = job.name, two_roles
+        self.jobs = _MPI_JOBS if job.kind is MPI else _JOBS
         self.found: list[tuple[Path, str, str | None]] = []
         self.lost: Path | None = None
 
@@ -108,7 +113,7 @@ class _Relabel:
             new = self._new(key)
             self.found.append(((*path, key), key, new))
             if new is not None:
-                out[new] = _role_value(key, item)
+                out[new] = self._role(key, item)
         return out
 
     def _expression(self, item: Any, path: Path) -> Any:
@@ -120,7 +125,7 @@ class _Relabel:
         if new is None:
             return None
         new = derived(new, key)
-        values = [_role_value(key, v) for v in item.get("values", [])]
+        values = [self._role(key, v) for v in item.get("values", [])]
         return {**item, "key": new, **({"values": values} if values else {})}
 
     def _key(self, key: str, path: Path) -> str | None:
@@ -130,17 +135,14 @@ class _Relabel:
         self.found.append((path, key, new))
         return None if new is None else derived(new, key)
 
+    def _role(self, key: str, value: str) -> str:
+        return derived(self.jobs.get(value, value), value) if key.endswith("replica-type") else value
+
     def _new(self, key: str) -> str | None:
         short = key.removeprefix(_V1)
         if short == "replica-type" and self.two_roles:
             return "jobset.sigs.k8s.io/replicatedjob-name"
         return _NEW_LABEL.get(short)
-
-
-def _role_value(key: str, value: str) -> str:
-    if not key.endswith("replica-type"):
-        return value
-    return derived({"master": NODE, "worker": WORKER}.get(value, value), value)
 
 
 RULE = Rule(

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from trainjob.emit import MASTER_PORT
 from trainjob.findings import Finding
 from trainjob.migrate.rule import POD, Claim, Draft, Outcome, Rule, Say
+from trainjob.v1.kinds import MPI
 from trainjob.v1.pytorchjob import PyTorchJob
 
 _FIELDS = ("hostNetwork", "hostIPC", "hostPID", "hostUsers", "dnsPolicy", "dnsConfig", "hostAliases")
@@ -38,10 +39,12 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         if carried:
             yield say.note(role.at(carried[0]), f"{', '.join(carried)}: a generated runtime carries this")
         if pod.get("hostNetwork"):
-            yield say.warning(
-                role.at("hostNetwork"),
-                f"on the host network port {MASTER_PORT} is a port of the node: two pods of TrainJobs cannot share one",
-            )
+            if job.kind is not MPI:  # TJ217 speaks of its port
+                yield say.warning(
+                    role.at("hostNetwork"),
+                    f"on the host network port {MASTER_PORT} is a port of the node: two pods of TrainJobs cannot share "
+                    "one",
+                )
             if pod.get("dnsPolicy") != "ClusterFirstWithHostNet" and draft.nodes > 1:
                 yield say.warning(
                     role.at("hostNetwork"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainjob.emit import QUEUE_LABEL
 from trainjob.findings import Finding
 from trainjob.migrate.rule import POD, Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
@@ -25,12 +26,11 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         grace = pod.get("terminationGracePeriodSeconds")
         if grace is not None and grace != 30:
             role.spec["terminationGracePeriodSeconds"] = grace
-            if draft.target.patch_grace_period and "kueue.x-k8s.io/queue-name" in draft.labels:
-                # Kueue up to 0.19 rewrites the patch with Trainer 2.2 types, which lack this field.
-                yield say.warning(
+            if draft.target.patch_grace_period and QUEUE_LABEL in draft.labels:
+                yield say.note(
                     role.at("terminationGracePeriodSeconds"),
-                    "Kueue up to 0.19 drops the grace period from a TrainJob's patch on admission",
-                    "with such a Kueue put it into a runtime",
+                    "a queued job needs a generated runtime for its grace period: Kueue up to 0.19 takes it out of a "
+                    "TrainJob's patch, and JobSet then refuses the pods for ever",
                 )
         for key in _RUNTIME:
             value = pod.get(key)

@@ -14,12 +14,15 @@ from trainjob.emit import LARGE_BACKOFF
 from trainjob.findings import Finding
 from trainjob.intent import Failure
 from trainjob.migrate.rule import POD, REPLICA, Claim, Draft, Outcome, Rule, Say
+from trainjob.v1.kinds import PYTORCH
 from trainjob.v1.pytorchjob import PyTorchJob
 
 
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
     say = Say("TJ401", job)
-    policies = {role: replica.data.get("restartPolicy") or "OnFailure" for role, replica in job.roles.items()}
+    policies = {
+        role: replica.data.get("restartPolicy") or job.kind.restart_policy for role, replica in job.roles.items()
+    }
     first = next(iter(job.roles.values()))
     for replica in job.roles.values():
         own = replica.pod.get("restartPolicy")
@@ -60,9 +63,13 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
     if job.run_policy.get("backoffLimit") is None and policy != "ExitCode":
         yield say.note(
             at,
-            f"restarts: v1 had no limit, the runtime torch-v1-compat allows {LARGE_BACKOFF} for the whole job "
+            f"restarts: v1 had no limit, the {_runtime(job)} allows {LARGE_BACKOFF} for the whole job "
             "(a stock runtime 6, after which the pods and their logs are gone)",
         )
+
+
+def _runtime(job: PyTorchJob) -> str:
+    return "runtime torch-v1-compat" if job.kind is PYTORCH else "generated runtime"
 
 
 RULE = Rule(

@@ -17,7 +17,7 @@ from trainjob.v1.pytorchjob import PyTorchJob
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
     if len(job.roles) == 2 and not draft.two_roles:
         yield Say("TJ409", job).note(
-            ("spec", "pytorchReplicaSpecs", "Master"),
+            (*job.kind.path, "Master"),
             f"success: v1 was done when the Master was, v2 when all {draft.nodes} pods are",
             "make sure that every process ends by itself",
         )

@@ -20,11 +20,11 @@ from trainjob.findings import Finding, Location, Severity
 from trainjob.kube import yaml
 from trainjob.migrate.codes import TEMPLATE_EDIT
 from trainjob.migrate.fields import claim_tree
+from trainjob.migrate.kinds.registry import CONVERTED, rules_of
 from trainjob.migrate.rule import Outcome
-from trainjob.migrate.rules import RULES
 from trainjob.migrate.tree.align import Lines, align
 from trainjob.targets import API_VERSION
-from trainjob.v1.pytorchjob import KIND
+from trainjob.v1.kinds import MENTIONED, MPI, Kind, kind_of
 
 VARIABLE: Final = "TRAINJOB_HELM"
 CHART: Final = "Chart.yaml"
@@ -94,7 +94,7 @@ def charts(root: Path) -> Iterator[Path]:
 
 def _speaks_of_jobs(path: Path) -> bool:
     try:
-        return KIND in path.read_text(encoding="utf-8")
+        return bool(MENTIONED.search(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError):
         return False
 
@@ -166,13 +166,13 @@ def edits(rendered: Rendered) -> Iterator[Finding]:
     told: dict[tuple[str, int], dict[str, str]] = {}
     names: dict[tuple[str, int], str] = {}
     for doc in yaml.split(rendered.text):
-        if KIND not in doc.text:
+        if not MENTIONED.search(doc.text):
             continue
         try:
             data = yaml.parse(doc).data
         except yaml.YamlError:
             continue
-        if not isinstance(data, Mapping) or data.get("kind") != KIND:
+        if not isinstance(data, Mapping) or data.get("kind") not in CONVERTED:
             continue
         for path, becomes in _units(data):
             origin = rendered.origin(doc.locate(path).line)
@@ -191,15 +191,19 @@ def _units(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str
     """The fields of a job that change: (path, what it becomes)."""
     yield ("apiVersion",), API_VERSION
     yield ("kind",), "TrainJob"
-    yield ("spec", "pytorchReplicaSpecs"), "`spec.trainer`, one for all roles"
-    yield from _walk(data.get("metadata") or {}, ("metadata",), ("metadata",))
-    yield from _walk(data.get("spec") or {}, ("spec",), ("spec",))
+    kind = kind_of(data)
+    yield (
+        kind.path,
+        "`spec.trainer`, one for all roles" if kind is not MPI else "`spec.trainer`, and a runtime for Workers",
+    )
+    yield from _walk(data.get("metadata") or {}, ("metadata",), ("metadata",), kind)
+    yield from _walk(data.get("spec") or {}, ("spec",), ("spec",), kind)
 
 
 def _walk(
-    value: Any, path: tuple[str | int, ...], pattern: tuple[str, ...]
+    value: Any, path: tuple[str | int, ...], pattern: tuple[str, ...], kind: Kind
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    found = claim_tree(RULES).find(pattern)
+    found = claim_tree(rules_of(kind)).find(pattern)
     if found is not None:
         claim = found[1]
         if claim.outcome is Outcome.CARRIED and claim.field == claim.becomes:
@@ -207,8 +211,8 @@ def _walk(
         yield path, f"`{claim.becomes}`" if claim.becomes else str(claim.outcome)
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            part = "*" if pattern[-1] == "pytorchReplicaSpecs" else str(key)
-            yield from _walk(item, (*path, key), (*pattern, part))
+            part = "*" if pattern == kind.path else str(key)
+            yield from _walk(item, (*path, key), (*pattern, part), kind)
     elif isinstance(value, list):
         for i, item in enumerate(value):
-            yield from _walk(item, (*path, i), (*pattern, "[]"))
+            yield from _walk(item, (*path, i), (*pattern, "[]"), kind)

@@ -17,8 +17,8 @@ from typing import Any, Final
 from trainjob.findings import Location
 from trainjob.kube import yaml
 from trainjob.kube.yaml import Document
+from trainjob.migrate.kinds.registry import CONVERTED, CONVERTIBLE
 from trainjob.migrate.tree import edits
-from trainjob.v1.pytorchjob import KIND
 
 NAMES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 COMPONENT: Final = "Component"
@@ -35,11 +35,11 @@ AFTER_PATCHES: Final = (
     "replacements", "sortOptions", "buildMetadata",
 )  # fmt: skip
 _REMOTE = re.compile(r"[a-z][a-z0-9+.-]*::|[a-z][a-z0-9+.-]*://|git@|(?:github|gitlab|bitbucket)\.[a-z]+[:/]|.*\?ref=")
-_KIND = re.compile(r"""(?:^|[\s"'{,])["']?kind["']?\s*:\s*["']?PyTorchJob\b""")
+_KIND = re.compile(rf"""(?:^|[\s"'{{,])["']?kind["']?\s*:\s*["']?(?:{CONVERTIBLE.pattern})\b""")
 
 
 class Aim(Enum):
-    """Whether a patch is meant for PyTorchJobs."""
+    """Whether a patch is meant for jobs that become TrainJobs. One of a TFJob stays as it is."""
 
     JOBS = auto()
     JOBS_AND_OTHERS = auto()
@@ -170,12 +170,12 @@ def _patch(owner: Kustomization, key: str, index: int, item: Any) -> Patch:
 
 def _aim_of_target(target: Mapping[str, Any]) -> Aim:
     kind = target.get("kind")
-    if kind == KIND:
+    if kind in CONVERTED:
         return Aim.JOBS
     if not kind:
         return Aim.UNKNOWN
     try:
-        return Aim.UNKNOWN if re.fullmatch(str(kind), KIND) else Aim.OTHERS
+        return Aim.UNKNOWN if any(re.fullmatch(str(kind), k) for k in CONVERTED) else Aim.OTHERS
     except re.error:
         return Aim.UNKNOWN
 
@@ -186,9 +186,9 @@ def _aim_of_text(text: str) -> Aim:
         kinds = [d.data.get("kind") for d in yaml.load(text) if isinstance(d.data, Mapping)]
     except yaml.YamlError:
         return Aim.JOBS_AND_OTHERS if _KIND.search(text) else Aim.OTHERS
-    if KIND not in kinds:
+    if not any(k in CONVERTED for k in kinds):
         return Aim.OTHERS
-    return Aim.JOBS if all(k == KIND for k in kinds) else Aim.JOBS_AND_OTHERS
+    return Aim.JOBS if all(k in CONVERTED for k in kinds) else Aim.JOBS_AND_OTHERS
 
 
 def _text(path: Path) -> str:
@@ -201,5 +201,5 @@ def _text(path: Path) -> str:
 def _mentions(item: Any, folder: Path) -> bool:
     if isinstance(item, str):
         file = folder / item if "\n" not in item else None
-        return KIND in (_text(file) if file is not None and file.is_file() else item)
-    return KIND in yaml.dump(item) if isinstance(item, (dict, list)) else False
+        return bool(CONVERTIBLE.search(_text(file) if file is not None and file.is_file() else item))
+    return bool(CONVERTIBLE.search(yaml.dump(item))) if isinstance(item, (dict, list)) else False

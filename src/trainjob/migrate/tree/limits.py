@@ -9,7 +9,7 @@ from pathlib import Path
 from trainjob.findings import Finding, Location, Severity
 from trainjob.migrate.codes import KUSTOMIZE_REFUSED
 from trainjob.migrate.tree.kustomization import Aim, Kustomization
-from trainjob.v1.pytorchjob import KIND
+from trainjob.v1.kinds import MENTIONED
 
 
 def render_hint(kustomization: Kustomization) -> str:
@@ -68,7 +68,7 @@ def _speaks_of_jobs(folder: Path) -> bool:
     """Whether a YAML file below a folder names PyTorchJobs."""
     for path in folder.rglob("*.y*ml"):
         try:
-            if KIND in path.read_text(encoding="utf-8", errors="replace"):
+            if MENTIONED.search(path.read_text(encoding="utf-8", errors="replace")):
                 return True
         except OSError:
             continue

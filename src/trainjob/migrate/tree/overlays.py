@@ -18,8 +18,10 @@ from trainjob.findings import Finding, Location, Severity
 from trainjob.kube import yaml
 from trainjob.kustomize import Engine, KustomizeError, find_engine
 from trainjob.migrate import codes
-from trainjob.migrate.engine import join, migrate_text
+from trainjob.migrate.codes import NO_RUNTIME
+from trainjob.migrate.engine import Migration, join, migrate_text
 from trainjob.migrate.job import Options
+from trainjob.migrate.kinds.registry import CONVERTED, CONVERTIBLE
 from trainjob.migrate.tree import edits
 from trainjob.migrate.tree.additions import CONFIGURATION, CONFIGURATION_TEXT, RUNTIMES, SORT
 from trainjob.migrate.tree.kustomization import Aim, Kustomization, Patch
@@ -27,7 +29,6 @@ from trainjob.migrate.tree.limits import objections, render_hint
 from trainjob.migrate.tree.objects import JOB, RUNTIME, Bridge, Objects, bridge, different
 from trainjob.migrate.tree.rendering import early, render
 from trainjob.targets import GROUP
-from trainjob.v1.pytorchjob import KIND
 
 
 class _RefusedError(Exception):
@@ -198,7 +199,7 @@ class _Work:
 
     def _migrated(self, kustomization: Kustomization, text: str) -> str:
         """What the kustomization rendered so far, migrated. Tells only what the files did not tell."""
-        if KIND not in text:
+        if not CONVERTIBLE.search(text):
             return text
         result = migrate_text(text, file=kustomization.shown, options=self.options)
         for finding in result.findings:
@@ -207,7 +208,7 @@ class _Work:
                 place = Location(kustomization.shown, 1, 1, finding.where.path if finding.where else "")
                 said = f"{finding.message} (in what this kustomization renders)"
                 self.result.findings.append(replace(finding, message=said, where=place))
-        if result.refused and kustomization.aimed(Aim.JOBS, Aim.JOBS_AND_OTHERS):
+        if _unsolved(result) and kustomization.aimed(Aim.JOBS, Aim.JOBS_AND_OTHERS):
             for patch in kustomization.aimed(Aim.JOBS, Aim.JOBS_AND_OTHERS):
                 self._error(patch.where, f"this patch must stay as long as a job of {kustomization.shown} is refused",
                             "solve the errors of that job first")  # fmt: skip
@@ -385,8 +386,14 @@ class _Work:
 def _other_documents(path: Path) -> str:
     """A patch file without its PyTorchJobs."""
     documents = yaml.load(path.read_text(encoding="utf-8"))
-    return join([d.text for d in documents if not (isinstance(d.data, Mapping) and d.data.get("kind") == KIND)])
+    return join([d.text for d in documents if not (isinstance(d.data, Mapping) and d.data.get("kind") in CONVERTED)])
 
 
 def _paths(operations: list[dict[str, object]]) -> str:
     return ", ".join(str(o["path"]) for o in operations if o["op"] != "test")
+
+
+def _unsolved(result: Migration) -> bool:
+    """A job is refused that could be a TrainJob. Kinds without a runtime stay what they are, with their patches."""
+    errors = [[f for f in r.findings if f.severity is Severity.ERROR] for r in result.records if r.job is None]
+    return any(f.code != NO_RUNTIME for found in errors for f in found)
