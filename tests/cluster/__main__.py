@@ -1,4 +1,4 @@
-"""The command: `python -m tests.cluster up|down|status|load|kubeconfig`."""
+"""The command: `python -m tests.cluster up|down|status|load|kubeconfig|image|train-tests`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from . import images, up
+from . import engine, images, trainimage, traintests, up
 from .context import Context
 from .problems import ClusterError
 from .versions import DEFAULT_TRAINER, TRAINERS, trainer
@@ -18,7 +18,10 @@ from .versions import DEFAULT_TRAINER, TRAINERS, trainer
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; 0 done, 1 cannot go on (with the next step on stderr), 130 interrupted."""
-    args = _parser().parse_args(argv)
+    parser = _parser()
+    args, others = parser.parse_known_args(argv)
+    if others and args.command != "train-tests":
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         ctx = Context(args.name)
@@ -31,6 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             facts = up.status(ctx)
             print(json.dumps(facts, indent=1))
             return 0 if facts["ready"] else 1
+        if args.command == "train-tests":
+            return traintests.run(ctx, others)
         with ctx.lock():
             return _work(ctx, args)
     except ClusterError as error:
@@ -49,6 +54,9 @@ def _work(ctx: Context, args: argparse.Namespace) -> int:
             ctx.progress.say(f"ready: export KUBECONFIG={ctx.kubeconfig}")
         elif args.command == "load":
             up.load(ctx, args.images)
+        elif args.command == "image":
+            engine.ensure(ctx)
+            ctx.progress.say(trainimage.ensure(ctx, images.choose(ctx, "auto")))
         elif not up.down(ctx):
             ctx.progress.say(f"there is no cluster {ctx.name!r}")
         outcome = "ok"
@@ -78,6 +86,12 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("kubeconfig", parents=[common], help="print the path of its private kubeconfig")
     bring_in = commands.add_parser("load", parents=[common], help="put images into its nodes")
     bring_in.add_argument("images", nargs="*", metavar="IMAGE", help="or s3 (default: the training image)")
+    commands.add_parser("image", parents=[common], help="make the training image for CPUs; nothing when it is made")
+    commands.add_parser(
+        # What it does not know goes to pytest, also what looks like a part of one of its own options.
+        "train-tests", parents=[common], help="run tests/train in the training image", allow_abbrev=False,
+        usage="%(prog)s [-h] [--name NAME] [argument of pytest ...]",
+    )  # fmt: skip
     return parser
 
 

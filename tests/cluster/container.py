@@ -1,6 +1,6 @@
 """Makes images without a builder: start a container, run things in it, commit. Or import a few files.
 
-`docker build` would do, but its two builders differ in what they need and what they cache. An image
+For images of the cluster: that of a node needs a privileged container, which no builder gives. An image
 carries a label with the digest of its recipe: the same recipe is not made again.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import os
 import tarfile
 import tempfile
 import uuid
@@ -24,7 +23,6 @@ from .context import Context
 LABEL: Final = "dev.trainjob.recipe"
 # Begins the names of containers that become images. No label would do: the image would inherit it.
 _BUILD: Final = "trainjob-build-"
-_CA_IN_CONTAINER: Final = "/tmp/host-ca.crt"
 
 
 def made_here(image: str) -> str:
@@ -69,7 +67,7 @@ def changes(
 
 def import_files(ctx: Context, image: str, files: Mapping[str, Path], options: list[str]) -> None:
     """Makes an image of nothing but these files, given by their place in it."""
-    with tempfile.TemporaryDirectory(dir=_scratch(ctx)) as folder:
+    with tempfile.TemporaryDirectory(dir=scratch(ctx)) as folder:
         archive = Path(folder) / "root.tar"
         with tarfile.open(archive, "w") as tar:
             for place, file in files.items():
@@ -77,7 +75,7 @@ def import_files(ctx: Context, image: str, files: Mapping[str, Path], options: l
                 entry.mode, entry.uid, entry.gid, entry.uname, entry.gname = 0o755, 0, 0, "root", "root"
                 with file.open("rb") as stream:
                     tar.addfile(entry, stream)
-        with _replacing(ctx, image):
+        with replacing(ctx, image):
             ctx.sh.run("docker", "import", *options, archive, image, timeout=300)
 
 
@@ -133,42 +131,22 @@ class Build:
                     _add(tar, file, f"{place}/{file.relative_to(source)}")
             else:
                 _add(tar, source, place)
-        with tempfile.NamedTemporaryFile(dir=_scratch(self.ctx), suffix=".tar") as draft:
+        with tempfile.NamedTemporaryFile(dir=scratch(self.ctx), suffix=".tar") as draft:
             draft.write(archive.getvalue())
             draft.flush()
             self.ctx.sh.pipe(["cat", draft.name], ["docker", "cp", "-", f"{self.name}:/"])
 
     def write(self, place: str, text: str, executable: bool = False) -> None:
         """Writes a file in the container."""
-        with tempfile.TemporaryDirectory(dir=_scratch(self.ctx)) as folder:
+        with tempfile.TemporaryDirectory(dir=scratch(self.ctx)) as folder:
             file = Path(folder) / "file"
             file.write_text(text)
             file.chmod(0o755 if executable else 0o644)
             self.copy(file, place)
 
-    def trust_host(self) -> dict[str, str]:
-        """Environment for programs that download over TLS: the host's certificates and package indexes.
-
-        The certificates are copied into the container, and `forget_host` removes them before the commit.
-        """
-        env = {
-            key: value
-            for key, value in os.environ.items()
-            if key in {"PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "NO_PROXY", "HTTPS_PROXY", "HTTP_PROXY"}
-        }
-        bundle = Path(os.environ.get("SSL_CERT_FILE") or "/etc/ssl/certs/ca-certificates.crt")
-        if bundle.is_file():
-            self.copy(bundle, _CA_IN_CONTAINER)
-            env |= {"SSL_CERT_FILE": _CA_IN_CONTAINER, "PIP_CERT": _CA_IN_CONTAINER}
-        return env
-
-    def forget_host(self) -> None:
-        """Removes the host's certificates again."""
-        self.run(f"rm -f {_CA_IN_CONTAINER}")
-
     def commit(self, image: str, options: list[str]) -> None:
         """Makes the image."""
-        with _replacing(self.ctx, image):
+        with replacing(self.ctx, image):
             self.ctx.sh.run("docker", "commit", *options, self.name, image, timeout=900)
 
 
@@ -189,7 +167,7 @@ def remove_others(ctx: Context, image: str) -> None:
 
 
 @contextlib.contextmanager
-def _replacing(ctx: Context, image: str) -> Iterator[None]:
+def replacing(ctx: Context, image: str) -> Iterator[None]:
     """Lets no nameless image stay behind when a name goes to a new one."""
     old = ctx.sh.run("docker", "image", "ls", "--quiet", "--no-trunc", image).out.strip()
     yield
@@ -209,7 +187,8 @@ def _add(tar: tarfile.TarFile, file: Path, place: str) -> None:
         tar.addfile(entry)
 
 
-def _scratch(ctx: Context) -> Path:
+def scratch(ctx: Context) -> Path:
+    """A folder for files that do not last."""
     folder = ctx.home / "build"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

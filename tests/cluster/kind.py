@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ GPU: Final = "nvidia.com/gpu"
 SHARED: Final = "/shared"
 _CNI_FILE: Final = "/etc/cni/net.d/10-kind.conflist"
 _IMAGE_LABEL: Final = "dev.trainjob.image"
+_MANAGED: Final = "io.cri-containerd.image=managed"
 # A layer is needed once, unpacked: halves what a large image takes.
 _DISCARD: Final = "--discard-unpacked-layers"
 
@@ -212,21 +213,38 @@ def load(ctx: Context, image: str, name: str = "") -> bool:
 
     False when all nodes have this very image already.
     """
-    identity = container.image_id(ctx, image).removeprefix("sha256:")[:16]
-    missing = [node.name for node in nodes(ctx) if not _has_image(ctx, node.name, name or image, identity)]
+    missing = without(ctx, image, name)
     with ThreadPoolExecutor(max_workers=4) as pool:
         # Asked for, so that an error of one is raised here.
-        list(pool.map(lambda node: _import(ctx, node, image, name, identity), missing))
+        list(pool.map(lambda node: take(ctx, node, image, ["docker", "save", image], name), missing))
     return bool(missing)
 
 
-def _import(ctx: Context, node: str, image: str, name: str, identity: str) -> None:
+def without(ctx: Context, image: str, name: str = "") -> list[str]:
+    """The nodes that lack this very image of the engine, under another name if one is given."""
+    identity = _identity(ctx, image)
+    return [node.name for node in nodes(ctx) if not _has_image(ctx, node.name, name or image, identity)]
+
+
+def take(ctx: Context, node: str, image: str, archive: Sequence[str | Path], name: str = "") -> None:
+    """Imports an image into a node from what a command writes, and marks it as the engine's."""
     ctr = ("docker", "exec", "--interactive", "--privileged", node, "ctr", "--namespace=k8s.io", "images")
-    label = f"--label={_IMAGE_LABEL}={identity}"
-    ctx.sh.pipe(["docker", "save", image], [*ctr, "import", label, "--all-platforms", "--local", _DISCARD, "-"])
+    ctx.sh.pipe(archive, [*ctr, "import", "--all-platforms", "--local", _DISCARD, "-"])
     if name:
         ctx.sh.run(*ctr, "tag", "--force", image, name)
         ctx.sh.run(*ctr, "rm", image)
+
+    # The kubelet's side of containerd 1.7 replaces all labels when it first sees an image: ours comes after its own.
+    def seen() -> list[str]:
+        lines = [line.split() for line in ctx.sh.run(*ctr, "ls").out.splitlines()]
+        return [words[0] for words in lines if words[0] in _names(name or image) and _MANAGED in words[-1]]
+
+    known = _wait(ctx, f"the image {name or image} on {node}", 60, seen)[0]
+    ctx.sh.run(*ctr, "label", known, f"{_IMAGE_LABEL}={_identity(ctx, image)}")
+
+
+def _identity(ctx: Context, image: str) -> str:
+    return container.image_id(ctx, image).removeprefix("sha256:")[:16]
 
 
 def _has_image(ctx: Context, node: str, image: str, identity: str) -> bool:
@@ -234,8 +252,12 @@ def _has_image(ctx: Context, node: str, image: str, identity: str) -> bool:
         "docker", "exec", node, "ctr", "--namespace=k8s.io", "images", "ls", "--quiet",
         f'labels."{_IMAGE_LABEL}"=={identity}', check=False,
     ).out.split()  # fmt: skip
-    # The engine leaves out what a node's runtime writes in front of short names.
-    return any(f"{prefix}{image}" in listed for prefix in ("", "docker.io/", "docker.io/library/"))
+    return any(name in listed for name in _names(image))
+
+
+def _names(image: str) -> list[str]:
+    """How a node may call an image: the engine leaves out what a node's runtime writes in front of short names."""
+    return [f"{prefix}{image}" for prefix in ("", "docker.io/", "docker.io/library/")]
 
 
 def _kind(ctx: Context) -> Path:

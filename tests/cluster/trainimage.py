@@ -1,111 +1,169 @@
-"""The training image: torch, transformers, peft and s3fs for CPUs, with their bytecode compiled.
+"""The training image of images/trainer, in its form for CPUs.
 
-The torch that package indexes serve for Linux is built for CUDA. It runs on CPUs; what only a GPU would
-use is removed. An index of CPU builds gives a smaller image: TRAINJOB_TORCH_INDEX names it.
+Two images: the libraries, which take minutes and 4 GB, and trainjob on top, which takes seconds. Each is
+made again only when something that goes into it has changed.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from . import container, engine
-from .container import Build
+from . import container, engine, layer
 from .context import Context
 from .host import require_disk
 from .images import Source
+from .problems import ClusterError
 
 # The name that the overlays for clusters without GPUs write.
 IMAGE: Final = "localhost/trainjob-cpu-stand-in:1"
+LIBRARIES: Final = "localhost/trainjob-training-libraries:1"
+# Holds trainjob's layer, by itself, in /layer.
+WHEEL: Final = "localhost/trainjob-wheel:1"
 INDEX_VARIABLE: Final = "TRAINJOB_TORCH_INDEX"
-_REQUIREMENTS: Final = Path(__file__).with_name("training-requirements.txt")
-_UV: Final = "uv==0.13.9"
-_PACKAGES: Final = ("python3", "python3-venv", "libgomp1", "procps", "iproute2")
-# torch loads these at import, GPU or not.
-_LIBRARIES: Final = (
-    "cublas", "cublasLt", "cufft", "nccl", "cusparse", "cusparseLt", "cusolver", "nvJitLink", "nvrtc",
-    "nvrtc-builtins", "nvshmem_host", "cupti", "cufile", "cudart", "cudnn", "curand",
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+FOLDER: Final = "images/trainer"
+_FILE: Final = f"{FOLDER}/Containerfile"
+# The second part of the Containerfile needs nothing of the first but the image of the libraries.
+_SEAM: Final = "# trainjob itself:"
+_SOURCES: Final = ("pyproject.toml", "README.md", "LICENSE", "runtimes", "src")
+_BOTH: Final = (f"{FOLDER}/install.py", f"{FOLDER}/build-requirements.txt")
+_LIBRARIES_FROM: Final = (*_BOTH, f"{FOLDER}/requirements.txt")
+_TRAINER_FROM: Final = (*_BOTH, f"{FOLDER}/check.py", *_SOURCES)
+_INDEXES: Final = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+# Known to every builder, and left out of the image's history.
+_PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+_LEFT: Final = "label=dev.trainjob.stage=build"
+_BUILD_SECONDS: Final = 3600
+# As OpenShift runs a pod: a user that the image does not know, in group 0. A read-only root shows what it writes to.
+RESTRICTED: Final = (
+    "--network", "none", "--read-only", "--tmpfs", "/tmp:exec", "--user", "1000740000:0", "--cap-drop", "ALL",
+    "--security-opt", "no-new-privileges",
 )  # fmt: skip
-# bin/torch_shm_manager has to stay: `import torch` fails without it.
-_PRUNE: Final = """
-cd /opt/venv/lib/python3*/site-packages
-rm -rf triton cuda torch/test torch/include
-if [ -d nvidia ]; then
-    find nvidia -name '*.so*' | while read -r file; do
-        name=${file##*/lib} name=${name%%.*}
-        case " $KEEP " in *" $name "*) ;; *) rm -f "$file" ;; esac
-    done
-    find nvidia \\( -name include -o -name '*.a' -o -name bin -o -name nvvm \\) -prune -exec rm -rf {} +
-fi
-"""
-_CHECK: Final = """
-/opt/venv/bin/python -c '
-import torch, torch.distributed, transformers, peft, s3fs
-from torch.distributed.fsdp import fully_shard
-assert torch.distributed.is_gloo_available()
-print(torch.__version__, transformers.__version__, peft.__version__)'
-"""
 
 
 def ensure(ctx: Context, source: Source) -> str:
     """Makes the image if there is none of this recipe; returns its name."""
-    index = os.environ.get(INDEX_VARIABLE, "")
-    recipe = container.recipe(
-        _REQUIREMENTS.read_text(), _PACKAGES, _LIBRARIES, _PRUNE, _UV, index, ctx.host.arch, _USER, sorted(_ENV.items())
-    )  # fmt: skip
-    if container.has(ctx, IMAGE, recipe):
+    _, upper = parts((ROOT / _FILE).read_text())
+    recipe = container.recipe(upper, _below(ctx, source), *_contents(_TRAINER_FROM))
+    if container.has(ctx, IMAGE, recipe) and container.has(ctx, WHEEL, recipe):
         return IMAGE
-    require_disk(engine.data_folder(ctx))
-    debian = source.debian()
-    with ctx.progress.step("training image"), Build(ctx, debian) as build:
-        with ctx.progress.step("Debian packages of the training image"):
-            build.install(*_PACKAGES)
-            build.run("useradd --uid 1000 --create-home trainer; python3 -m venv /opt/venv")
-        with ctx.progress.step("Python packages of the training image"):
-            env = build.trust_host()
-            build.run(f"python3 -m venv /tmp/uv && /tmp/uv/bin/pip install --no-cache-dir {_UV}", env, hint=_HINT)
-            build.write("/tmp/requirements.txt", requirements(_REQUIREMENTS.read_text(), cpu_builds=bool(index)))
-            extra = f"--extra-index-url {index} --index-strategy unsafe-best-match" if index else ""
-            build.run(
-                "/tmp/uv/bin/uv pip install --no-cache --python /opt/venv/bin/python"
-                f" {extra} --requirement /tmp/requirements.txt",
-                {**env, "UV_HTTP_TIMEOUT": "300", "UV_CONCURRENT_DOWNLOADS": "4"},
-                timeout=2400,
-                hint=_HINT,
-            )
-        with ctx.progress.step("remove what only GPUs need, compile the bytecode"):
-            build.run(_PRUNE, {"KEEP": " ".join(_LIBRARIES)})
-            # By the content, not the time, of the source: so it stays valid whatever touches the files.
-            build.run(
-                "/opt/venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/venv/lib"
-                " || true; rm -rf /tmp/uv /tmp/requirements.txt /root/.cache",
-                timeout=1200,
-            )
-            build.forget_host()
+    with ctx.progress.step("training image"), _folder() as folder:
+        on = {"LIBRARIES": libraries(ctx, source)}
+        with ctx.progress.step("trainjob in the training image"):
+            _build(ctx, folder, upper, WHEEL, "wheel", recipe, on)
+            _build(ctx, folder, upper, IMAGE, "trainer", recipe, on)
         with ctx.progress.step("try the training image"):
-            build.run(_CHECK, timeout=300)
-        with ctx.progress.step("commit the training image"):
-            build.commit(IMAGE, container.changes(recipe, env=_ENV, user=_USER, workdir="/workspace"))
+            try:
+                check(ctx, IMAGE)
+            except BaseException:
+                # Else the next call would find an image of this recipe, and take it.
+                ctx.sh.run("docker", "image", "rm", "--no-prune", IMAGE, check=False)
+                raise
     return IMAGE
 
 
-def requirements(text: str, cpu_builds: bool) -> str:
-    """The packages to install. A CPU build of torch needs none of the CUDA libraries."""
-    if not cpu_builds:
-        return text
-    cuda = ("nvidia-", "cuda-", "triton")
-    lines = [line for line in text.splitlines() if not line.startswith(cuda)]
-    return "\n".join(f"{line}+cpu" if line.startswith("torch==") else line for line in lines) + "\n"
+def libraries(ctx: Context, source: Source) -> str:
+    """Makes the image of the libraries if there is none of this recipe; returns its name."""
+    recipe = _below(ctx, source)
+    if container.has(ctx, LIBRARIES, recipe):
+        return LIBRARIES
+    require_disk(engine.data_folder(ctx))
+    lower, _ = parts((ROOT / _FILE).read_text())
+    args = {"BASE": source.debian(), "FORM": "cpu", "TORCH_INDEX": os.environ.get(INDEX_VARIABLE, "")}
+    with ctx.progress.step("libraries of the training image"), _folder() as folder:
+        _build(ctx, folder, lower, LIBRARIES, "libraries", recipe, args)
+    return LIBRARIES
 
 
-_USER: Final = "1000:1000"
-# Any user may run it, also one that the image does not know: a home and a name that exist everywhere.
-_ENV: Final = {
-    "PATH": "/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME": "/tmp",
-    "USER": "trainer",
-    "PYTHONUNBUFFERED": "1",
-    "PYTHONDONTWRITEBYTECODE": "1",
-}
-_HINT: Final = "see that this machine reaches its Python package index, then run the same command again"
+def load(ctx: Context, source: Source) -> None:
+    """Makes the image and puts it into the nodes: after a change of trainjob its layer alone."""
+    ensure(ctx, source)
+    with ctx.progress.step(f"load {IMAGE}"), tempfile.TemporaryDirectory(dir=container.scratch(ctx)) as folder:
+        top = Path(folder) / "layer.tar"
+        # From its own image: docker would read all 4 GB of the other to get at the last layer.
+        tar = ("tar", "--directory", "/layer", "--create", "--sort=name", "--owner=0", "--group=0", "opt")
+        ctx.sh.pipe(["docker", "run", "--rm", "--network", "none", WHEEL, *tar], ["dd", f"of={top}", "status=none"])
+        if not layer.load(ctx, IMAGE, LIBRARIES, top):
+            ctx.progress.say("the nodes have it already")
+
+
+def _below(ctx: Context, source: Source) -> str:
+    """The recipe of the libraries."""
+    lower, _ = parts((ROOT / _FILE).read_text())
+    index = os.environ.get(INDEX_VARIABLE, "")
+    return container.recipe(lower, source.debian(), index, ctx.host.arch, *_contents(_LIBRARIES_FROM))
+
+
+def parts(containerfile: str) -> tuple[str, str]:
+    """The Containerfile up to the libraries, and the rest, which starts from an image of them.
+
+    docker's old builder goes through every stage of a file: it would make the libraries anew for each change.
+    """
+    lower, seam, upper = containerfile.partition(_SEAM)
+    if not seam:
+        raise ClusterError(f"{_FILE} has no line {_SEAM!r}", "put it before the stages that build trainjob itself")
+    return lower, f"ARG LIBRARIES\n{seam}{upper}"
+
+
+def check(ctx: Context, image: str) -> str:
+    """Runs the image's own check as the strictest cluster would; returns what it found in it."""
+    return ctx.sh.run(
+        "docker", "run", "--rm", *RESTRICTED, image, "python", "/opt/trainer/check.py",
+        timeout=900, next_step="images/trainer/check.py found these faults: change images/trainer, then run this again",
+    ).out  # fmt: skip
+
+
+def _build(ctx: Context, folder: Path, text: str, image: str, stage: str, recipe: str, args: Mapping[str, str]) -> None:
+    file = folder / FOLDER / f"{stage}.Containerfile"
+    file.write_text(text)
+    # By name only, the values from the environment: an address may hold a password, and commands are logged.
+    index = next((os.environ[name] for name in _INDEXES if os.environ.get(name)), "")
+    named = {"INDEX": index, **{name: os.environ[name] for name in _PROXIES if name in os.environ}}
+    given = [word for name, value in args.items() for word in ("--build-arg", f"{name}={value}")]
+    given += [word for name in named for word in ("--build-arg", name)]
+    with container.replacing(ctx, image):
+        ctx.sh.run(
+            "docker", "build", "--file", file, "--target", stage, "--tag", image, *given,
+            # The host's network, because only that may reach the packages.
+            "--network", "host", "--force-rm", "--label", f"{container.LABEL}={recipe}", folder,
+            env=named, timeout=_BUILD_SECONDS,
+            next_step="see that this machine reaches its Debian and Python packages, then run this command again",
+        )  # fmt: skip
+    # Docker's old builder leaves each stage as an image without a name: 4 GB.
+    left = ctx.sh.run("docker", "image", "ls", "--quiet", "--filter", "dangling=true", "--filter", _LEFT).out.split()
+    for identity in dict.fromkeys(left):
+        ctx.sh.run("docker", "image", "rm", identity, check=False)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """What the builder gets to see: the sources, and the certificates that this machine trusts."""
+    with tempfile.TemporaryDirectory(prefix="trainjob-image-") as name:
+        folder = Path(name)
+        for wanted in (FOLDER, *_SOURCES):
+            place = folder / wanted
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / wanted).is_dir():
+                shutil.copytree(ROOT / wanted, place, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(ROOT / wanted, place)
+        bundle = Path(os.environ.get("SSL_CERT_FILE") or "/etc/ssl/certs/ca-certificates.crt")
+        if bundle.is_file():
+            shutil.copy(bundle, folder / FOLDER / "certificates" / "host.crt")
+        yield folder
+
+
+def _contents(names: tuple[str, ...]) -> Iterator[str]:
+    """Names and contents of the files below these, in order."""
+    for name in names:
+        root = ROOT / name
+        for file in sorted(root.rglob("*")) if root.is_dir() else [root]:
+            if file.is_file() and "__pycache__" not in file.parts:
+                yield f"{file.relative_to(ROOT)}\0{file.read_bytes().hex()}"

@@ -68,7 +68,9 @@ def load(ctx: Context, wanted: list[str]) -> None:
     _require_up(ctx)
     source = images.choose(ctx, "auto")
     named = [objectstore.ensure(ctx) if name == "s3" else name for name in wanted]
-    for image in named or [trainimage.ensure(ctx, source)]:
+    if not named or trainimage.IMAGE in named:
+        trainimage.load(ctx, source)
+    for image in named:
         if not container.has(ctx, image):
             raise ClusterError(f"docker has no image {image}", f"build it, or pull it: `docker pull {image}`")
         with ctx.progress.step(f"load {image}"):

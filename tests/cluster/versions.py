@@ -14,7 +14,10 @@ KUBERNETES: Final = "v1.34.4"
 # The published node image: the 1.34 that is known to exist under this name.
 PUBLISHED_NODE: Final = "kindest/node:v1.34.3"
 DEBIAN_SUITE: Final = "trixie"
-DEBIAN_IMAGE: Final = "debian:trixie-slim"
+# The same as in images/trainer/Containerfile.
+DEBIAN_IMAGE: Final = (
+    "debian:trixie-20261005-slim@sha256:a29215f6a35e51e22adffa17f89e9d2ef06214e64a2bad10d765c46aea49f11f"
+)
 
 
 @dataclass(frozen=True, slots=True)

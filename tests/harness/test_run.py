@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import context, stack, trainimage, up
+from tests.cluster import context, stack, up
 from tests.cluster.__main__ import main
 from tests.cluster.container import changes, recipe
 from tests.cluster.context import Context, read_json
@@ -172,12 +172,6 @@ def test_pods_that_are_done_need_not_be_ready() -> None:
 def test_a_deployment_is_done_when_only_its_latest_pods_are_left(status: dict[str, int], done: bool) -> None:
     deployment = {"metadata": {"generation": 2}, "spec": {"replicas": 1}, "status": status}
     assert stack.is_rolled_out(deployment) is done
-
-
-def test_a_cpu_build_of_torch_needs_no_cuda_libraries() -> None:
-    text = "numpy==1\nnvidia-cublas==2\ncuda-bindings==3\ntorch==4\ntriton==5\n"
-    assert trainimage.requirements(text, cpu_builds=False) == text
-    assert trainimage.requirements(text, cpu_builds=True) == "numpy==1\ntorch==4+cpu\n"
 
 
 def test_a_command_without_cluster_says_how_to_make_one(
