@@ -74,6 +74,14 @@ build: setup ## sdist and wheel in dist/, and the packaging tests
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/python -m pytest -m packaging tests/packaging
 
+.PHONY: image test-train
+image: setup ## the training image for CPUs (images/trainer), when something in it has changed
+	$(BIN)/python -m tests.cluster image
+
+ARGS ?=
+test-train: setup ## tests/train in the training image's libraries (ARGS="tests/train/data -k packing")
+	$(BIN)/python -m tests.cluster train-tests $(ARGS)
+
 .PHONY: cluster cluster-down e2e e2e-all
 CLUSTER ?= trainjob
 TRAINER ?= 2.3.0

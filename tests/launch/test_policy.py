@@ -53,6 +53,15 @@ def test_an_error_is_its_last_line_even_when_it_has_several() -> None:
     assert Failure(0, 1, trace).error == "ValueError: first"
 
 
+def test_a_reason_with_its_fix_is_not_cut() -> None:
+    line = (
+        "OUT_OF_MEMORY: the GPU has no memory left: " + "2.00 GiB asked for, " * 8 + "; " + "lower this, " * 20 + "END"
+    )
+    assert 300 < len(line) < 500
+    assert Failure(0, 82, line).words.endswith("END")
+    assert len(Failure(0, 1, "RuntimeError: " + "x" * 5000).words) < 1000, "the rest of the message has its place too"
+
+
 @pytest.mark.parametrize("code", FINAL_CODES)
 def test_sysexits_ask_for_no_restart(code: int) -> None:
     reason = Policy().final([Failure(0, code)])

@@ -34,6 +34,22 @@ def test_the_top_level_imports_of_known_packages(tmp_path: Path) -> None:
     ]
 
 
+def test_a_script_that_imports_later_names_its_modules(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(
+        'from typing import Final\nPRELOAD: Final = ("torch.nn", "os", 3, later())\nOTHER = ("torch",)\n'
+        'PRELOAD = ["peft"]\nPRELOAD = later()\n'
+    )
+    assert list(top_level(file)) == [("torch.nn", ()), ("peft", ())]
+
+
+def test_what_the_trainer_names_is_there() -> None:
+    """The reference trainer imports torch and transformers when they are needed, and names what every run needs."""
+    source = source_of("trainjob.train")
+    assert source is not None
+    assert ("torch.distributed.fsdp", ()) in list(top_level(source))
+
+
 @pytest.mark.parametrize("text", ["def (", "\0", ""])
 def test_a_file_that_is_no_python_is_left_to_python(tmp_path: Path, text: str) -> None:
     file = tmp_path / "train.py"

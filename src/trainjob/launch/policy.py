@@ -16,7 +16,8 @@ STALL: Final = "TRAINJOB_STALL_TIMEOUT"
 # sysexits.h. A program that ends with one of these says that trying again is of no use.
 FINAL_CODES: Final = range(64, 79)
 SAME_BUG: Final = 70  # EX_SOFTWARE
-_LONGEST: Final = 300
+# Of an error in the last words: a reason and what to do about it.
+_LONGEST: Final = 600
 
 # A fault of a peer, a disk or a network raises others (RuntimeError, DistBackendError, OSError, ...).
 _BUGS: Final = frozenset(
@@ -42,8 +43,10 @@ class Failure:
 
     @property
     def script_trace(self) -> str:
-        """The traceback without the frames that led to the script."""
+        """The traceback without the frames that led to the script; "" if there is only its last line."""
         lines = self.trace.strip().splitlines()
+        if len(lines) < 2:
+            return ""
         inner = max((i for i, line in enumerate(lines) if '"<frozen runpy>"' in line), default=0)
         return "\n".join([*lines[:1], *lines[inner + 1 :]] if inner else lines)
 

@@ -1,8 +1,8 @@
 """Imports that the script will do anyway, done once before the workers are forked.
 
 A forked worker finds them loaded, at the start and after every restart. They run beside the rendezvous,
-which mostly waits. Only well-known packages are taken, as the script's own top-level imports name them; a
-failure is left to the script.
+which mostly waits. Only well-known packages are taken, as the script's own top-level imports name them, or a
+tuple PRELOAD at its top, for a script that imports later; a failure is left to the script.
 """
 
 from __future__ import annotations
@@ -65,9 +65,20 @@ def top_level(file: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
             found = [(alias.name, ()) for alias in statement.names]
         elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
             found = [(statement.module, tuple(alias.name for alias in statement.names if alias.name != "*"))]
+        elif isinstance(statement, ast.AnnAssign | ast.Assign):
+            found = [(name, ()) for name in _named(statement)]
         else:
             continue
         yield from ((name, parts) for name, parts in found if name.partition(".")[0] in KNOWN)
+
+
+def _named(statement: ast.AnnAssign | ast.Assign) -> list[str]:
+    """The texts of `PRELOAD = ("a", "b")`."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    if not any(isinstance(target, ast.Name) and target.id == "PRELOAD" for target in targets):
+        return []
+    parts = statement.value.elts if isinstance(statement.value, ast.Tuple | ast.List) else []
+    return [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
 
 
 def source_of(module: str) -> Path | None:

@@ -103,7 +103,7 @@ def topology(args: Mapping[str, Any], environ: Mapping[str, str], hostname: str)
 def last_words(failure: policy.Failure, reason: str) -> None:
     """The traceback of the rank that failed first, last in the log and as termination message."""
     text = f"trainjob launch: {failure.words}; {reason or 'no restart left'}"
-    if failure.trace:
+    if failure.script_trace:
         text = f"{failure.script_trace}\n{text}"
     print(text, file=sys.stderr, flush=True)
     with contextlib.suppress(OSError):  # not in a pod
