@@ -34,7 +34,7 @@ def quiet(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Ran:
 def disturbed(
     base: Path, out: Path, act: Callable[[subprocess.Popen[str]], None], restarts: int = 0, **flags: str
 ) -> Ran:
-    """Two ranks; `act` when step 6 is done."""
+    """Two ranks; `act` when step 6 is done for the first time."""
     with subprocess.Popen(
         command(base, out, 2, **flags),
         env=environ(PET_MAX_RESTARTS=str(restarts)),
@@ -44,7 +44,7 @@ def disturbed(
         seen = []
         for line in process.stdout:
             seen.append(line)
-            if line.startswith("step 6/"):
+            if line.startswith("step 6/") and sum(each.startswith("step 6/") for each in seen) == 1:
                 act(process)
         return Ran(process.wait(), "".join(seen), out)
 

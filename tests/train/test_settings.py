@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,7 @@ def test_all_problems_are_told_at_once_with_their_places() -> None:
         ({"lora__quantize": "nf4"}, "lora.rank is 0"),
         ({"lora__quantize": "nf4", "lora__rank": "4", "model__init": "random"}, "model.init is random"),
         ({"export__kind": "merged"}, "there is no adapter"),
+        ({"export__kind": "full", "lora__rank": "4"}, "there are adapter and merged"),
         ({"train__micro_batch": "9"}, "more than train.global_batch, 8"),
         ({"parallel__mode": "ddp", "parallel__cpu_offload": "true"}, "needs mode fsdp"),
         ({"train__steps": "-1"}, "at least 0"),
@@ -115,6 +117,12 @@ def test_broken_files_are_told_with_their_place(text: str, words: str) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(TrainError, match="cannot be read"):
         settings.load(tmp_path / "no.yaml", {}, {})
+
+
+def test_an_error_travels_between_ranks() -> None:
+    error = TrainError(Code.HUB, "the hub does not answer", "try again")
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.code, str(again)) == (Code.HUB, "the hub does not answer; try again")
 
 
 def test_every_setting_has_a_help_text_and_a_name_of_its_own() -> None:

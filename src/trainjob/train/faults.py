@@ -7,6 +7,7 @@ failurePolicy fails the job (runtimes/README.md). Others are worth another try.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 
 class Code(IntEnum):
@@ -51,6 +52,10 @@ class TrainError(Exception):
         self.code = code
         self.reason = " ".join(reason.split())
         self.fix = " ".join(fix.split())
+
+    def __reduce__(self) -> Any:
+        # As it travels from one rank to the others.
+        return TrainError, (self.code, self.reason, self.fix)
 
     def __str__(self) -> str:
         return f"{self.reason}; {self.fix}" if self.fix else self.reason

@@ -225,6 +225,8 @@ def _together(config: Config) -> Iterator[str]:
         yield "lora.quantize needs the weights of a model: model.init is random"
     if config.export.kind in ("adapter", "merged") and not config.lora.rank:
         yield f"export.kind is {config.export.kind}, but lora.rank is 0: there is no adapter"
+    if config.export.kind == "full" and config.lora.rank:
+        yield "export.kind is full, but lora.rank is set; there are adapter and merged"
     if config.lora.rank and not config.lora.targets:
         yield "lora.targets is empty; `all-linear` or names of layers are expected"
     if config.train.micro_batch > config.train.global_batch:

@@ -44,6 +44,13 @@ def test_different_settings() -> None:
     assert "configuration is abc on rank 0 (host a), def on rank 1 (host b)" in error.reason
 
 
+def test_different_data() -> None:
+    error = refused(("a", {**SAME, "data": "1"}), ("b", {**SAME, "data": "2"}))
+    assert error.code is Code.BAD_DATA
+    assert "different data" in error.reason
+    assert "data is 1 on rank 0 (host a), 2 on rank 1 (host b)" in error.reason
+
+
 def test_a_digest_is_that_of_the_settings() -> None:
     config = Config(model=Model(path="x"))
     assert versions.digest(config) == versions.digest(Config(model=Model(path="x")))

@@ -71,7 +71,7 @@ def end(
     trace = "".join(traceback.format_exception(error)).rstrip()
     told = _tell_agent(environ, words, trace)
     first = _first(environ, words.line)
-    quiet = words.victim or words.code in (Code.TOLD, _INTERRUPTED) or not first
+    quiet = words.victim or words.code in (Code.TOLD, Code.CONFIG, _INTERRUPTED) or not first
     rank = f"rank {environ['RANK']}: " if "RANK" in environ else ""
     said = f"trainjob.train: {rank}{words.line} (exit code {words.code})"
     # The agent prints the traceback that it was given.

@@ -50,7 +50,8 @@ def digest(config: Config) -> str:
 def compare(config: Config, data: str = "", group: Any = None) -> None:
     """Raises the same TrainError on every rank of `group` when they differ: VERSIONS, CONFIG or BAD_DATA.
 
-    `data`: the identity of the data that this rank sees. `group`: a process group of the CPU (gloo); None: the default one. One exchange of a few hundred bytes.
+    `data`: the identity of the data that this rank sees. `group`: a process group of the CPU (gloo); None: the
+    default one. One exchange of a few hundred bytes.
     """
     import torch.distributed as dist
 
