@@ -86,8 +86,31 @@ def pod_of(runtime: dict[str, Any]) -> dict[str, Any]:
     return job_of(runtime)["template"]["spec"]  # type: ignore[no-any-return]
 
 
+class Disturbed:
+    """What can be done to the pods of a job."""
+
+    kubectl: Kubectl
+    name: str
+
+    def pod(self, index: int) -> str:
+        for pod in self.kubectl.pods(self.name):
+            if pod["metadata"].get("deletionTimestamp") or pod["status"]["phase"] != "Running":
+                continue
+            if pod["metadata"]["annotations"].get("batch.kubernetes.io/job-completion-index") == str(index):
+                return str(pod["metadata"]["name"])
+        raise LookupError(f"no running pod {index} of {self.name}")
+
+    def delete_pod(self, index: int) -> float:
+        when = time.time()
+        self.kubectl.run("delete", "pod", self.pod(index), "--wait=false")
+        return when
+
+    def restarts(self) -> int:
+        return int(self.kubectl.get("jobset", self.name).get("status", {}).get("restarts", 0))
+
+
 @dataclass
-class Run:
+class Run(Disturbed):
     """One job of a form, in the namespace of `kubectl`, with a claim that all its pods share."""
 
     kubectl: Kubectl
@@ -173,11 +196,7 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        """Where this machine sees the claim: the nodes mount a folder of it."""
-        volume = self.kubectl.get("pvc", self.claim)["spec"]["volumeName"]
-        spec = self.kubectl.get("pv", volume)["spec"]
-        path = (spec.get("hostPath") or spec.get("local"))["path"]
-        return Context(self.cluster).shared / Path(path).relative_to("/shared")
+        return folder_of(self.kubectl, self.claim)
 
     @property
     def cluster(self) -> str:
@@ -228,29 +247,13 @@ class Run:
     def loss(self) -> str:
         return next(e.rest for e in reversed(self.events()) if e.what == "done")
 
-    def restarts(self) -> int:
-        return int(self.kubectl.get("jobset", self.name).get("status", {}).get("restarts", 0))
-
     # Faults.
-
-    def pod(self, index: int) -> str:
-        for pod in self.kubectl.pods(self.name):
-            if pod["metadata"].get("deletionTimestamp") or pod["status"]["phase"] != "Running":
-                continue
-            if pod["metadata"]["annotations"].get("batch.kubernetes.io/job-completion-index") == str(index):
-                return str(pod["metadata"]["name"])
-        raise LookupError(f"no running pod {index} of {self.name}")
 
     def signal(self, rank: int, number: str) -> float:
         """To the worker process of this rank."""
         pid = (self.folder / f"pid-{rank}").read_text()
         self.kubectl.run("exec", self.pod(rank // self.processes), "-c", "node", "--", "kill", f"-{number}", pid)
         return time.time()
-
-    def delete_pod(self, index: int) -> float:
-        when = time.time()
-        self.kubectl.run("delete", "pod", self.pod(index), "--wait=false")
-        return when
 
     def evict(self, index: int) -> float:
         pod, when = self.pod(index), time.time()
@@ -287,6 +290,14 @@ class Event:
     def of(cls, line: str) -> Event:
         when, what, step, *rest = line.split()
         return cls(float(when), what, int(step), " ".join(rest))
+
+
+def folder_of(kubectl: Kubectl, claim: str) -> Path:
+    """Where this machine sees a claim of the class `shared`: the nodes mount a folder of it."""
+    volume = kubectl.get("pvc", claim)["spec"]["volumeName"]
+    spec = kubectl.get("pv", volume)["spec"]
+    path = (spec.get("hostPath") or spec.get("local"))["path"]
+    return Context(kubectl.kubeconfig.parent.name).shared / Path(path).relative_to("/shared")
 
 
 def config(name: str, data: dict[str, str]) -> dict[str, Any]:

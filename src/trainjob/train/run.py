@@ -87,6 +87,9 @@ class _Run:
     """What a run is made of."""
 
     def __init__(self, config: Config, place: Place, stop: Stop, dog: Watchdog) -> None:
+        from trainjob.train.model import lean
+
+        lean.imports(accelerate=bool(config.lora.rank), compiled=config.train.compile)
         from trainjob.train.data import tokens
         from trainjob.train.data.loader import Loader
         from trainjob.train.model.build import build
