@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import evidence
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
 ROWS = set(re.findall(r'<a id="([^"]+)"></a>', PAGE))
@@ -31,7 +33,21 @@ def test_the_readme_says_on_which_rows_it_rests() -> None:
 
 
 def test_every_row_is_a_test_that_exists() -> None:
-    functions = "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "tests" / "e2e").glob("test_*.py"))
-    tests = re.findall(r"`test_\w+\.py::(test_\w+)", PAGE)
+    functions = "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "tests" / "e2e").rglob("test_*.py"))
+    tests = re.findall(r"`[\w/]*test_\w+\.py::(test_\w+)", PAGE)
     assert tests
     assert [name for name in tests if f"def {name}(" not in functions] == []
+
+
+def test_a_page_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fresh checkout has the page alone: what it says stays when a part of the tests runs."""
+    page = evidence.PAGE.read_text(encoding="utf-8")
+    rows = evidence.read_page(page, "2.3.0")
+    assert len(rows) == page.count("<a id=")
+    assert evidence.read_page(page, "2.2.0") == []
+    again = tmp_path / "page.md"
+    monkeypatch.setattr(evidence, "PAGE", again)
+    evidence.write_page(rows, {"Trainer": "v2.3.0", "JobSet": "v1"})
+    assert [line for line in again.read_text().splitlines() if "<a id=" in line] == [
+        line for line in page.splitlines() if "<a id=" in line
+    ]

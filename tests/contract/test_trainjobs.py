@@ -20,10 +20,15 @@ from trainjob.emit import TrainJob
 from trainjob.findings import Severity
 from trainjob.kube.yaml import load
 from trainjob.targets import TARGETS, Target
+from trainjob.train.settings import read, settings
 from trainjob.validate import check_documents, check_trainjob
 
 ROOT = Path(__file__).resolve().parents[2] / "trainjobs"
-NAMES = ("llama-8b-full-fsdp", "llama-8b-full-fsdp-multinode", "llama-8b-grad-accumulation", "llama-8b-lora-1gpu")
+# With the reference trainer; the others with a program of the user's own.
+REFERENCE = "reference-lora-1gpu"
+NAMES = (
+    "llama-8b-full-fsdp", "llama-8b-full-fsdp-multinode", "llama-8b-grad-accumulation", "llama-8b-lora-1gpu", REFERENCE,
+)  # fmt: skip
 OTHERS = ("claims/one-node.yaml", "claims/several-nodes.yaml", "fill-model-cache/fill-model-cache.yaml")
 GIB = 2**30
 
@@ -71,7 +76,7 @@ def test_what_there_is() -> None:
     assert folders == sorted([*NAMES, "claims", "fill-model-cache"])
     files = {p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*") if p.is_file() and p.suffix != ".pyc"}
     assert files == {"README.md", *OTHERS} | {f"{n}/{n}.{end}" for n in NAMES for end in ("yaml", "py")}
-    assert len(NAMES) == 4
+    assert len(NAMES) == 5
 
 
 @each
@@ -170,17 +175,31 @@ def test_what_every_job_has(name: str) -> None:
     assert job["metadata"]["name"] == name
     assert "namespace" not in job["metadata"]
     assert job["metadata"]["labels"] == {QUEUE_LABEL: "team-a"}
-    assert claims(name).keys() == {"/cache", "/checkpoints"}
     trainer = job["spec"]["trainer"]
-    assert trainer["command"] == ["torchrun", "/workspace/tune.py"]
-    assert f"--output=/checkpoints/{name}" in trainer["args"]
+    env = {e["name"]: e for e in trainer["env"]}
+    if name == REFERENCE:
+        assert claims(name).keys() == {"/cache", "/checkpoints", "/data"}
+        assert trainer["command"] == ["trainjob", "launch", "-m", "trainjob.train"]
+        assert env.pop("TRAINJOB_CHECKPOINT_URL")["value"] == f"/checkpoints/{name}"
+    else:
+        assert claims(name).keys() == {"/cache", "/checkpoints"}
+        assert trainer["command"] == ["torchrun", "/workspace/tune.py"]
+        assert f"--output=/checkpoints/{name}" in trainer["args"]
     runtime = catalog()[job["spec"]["runtimeRef"]["name"]]
     assert trainer["resourcesPerNode"] == runtime.resources
     token = [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "token"}}}]
-    assert trainer["env"] == ([{"name": "HF_HUB_OFFLINE", "value": "1"}] if runtime.gated else token)
+    assert list(env.values()) == ([{"name": "HF_HUB_OFFLINE", "value": "1"}] if runtime.gated else token)
     # The claim at /cache is where the runtime puts HF_HOME.
     hf_home = next(e["value"] for e in runtime.container["env"] if e["name"] == "HF_HOME")
     assert hf_home.startswith("/cache/")
+
+
+def test_the_settings_of_the_reference_job_are_settings() -> None:
+    """The arguments are read as the trainer reads them."""
+    known = {setting.flag: setting.key for setting in settings()}
+    given = (word.partition("=") for word in manifest(REFERENCE)["spec"]["trainer"]["args"])
+    config = read(None, "", {}, {known[flag]: value for flag, _, value in given})
+    assert (config.lora.rank, config.data.train) == (16, ("/data/*.jsonl",))
 
 
 def test_only_one_job_is_multi_node_and_it_says_why() -> None:

@@ -61,15 +61,28 @@ def write_page(rows: list[Row], versions: dict[str, str]) -> None:
 def store(rows: list[Row], trainer: str) -> list[Row]:
     """Keeps the rows of this run beside earlier ones of the same Trainer; returns all, of tests that exist.
 
-    A part of the tests can thus be run alone and take its place in the page. `make e2e-all` starts afresh.
+    A part of the tests can thus be run alone and take its place in the page, also in a fresh checkout, which has the
+    page alone. `make e2e-all` starts afresh.
     """
     file = STORE / f"evidence-{trainer}.json"
-    known = {row.test: row for row in [*_kept(file), *rows]}
-    sources = "\n".join(test.read_text(encoding="utf-8") for test in TESTS.glob("test_*.py"))
+    before = _kept(file) if file.exists() else read_page(PAGE.read_text(encoding="utf-8"), trainer)
+    known = {row.test: row for row in [*before, *rows]}
+    sources = "\n".join(test.read_text(encoding="utf-8") for test in TESTS.rglob("test_*.py"))
     known = {test: row for test, row in known.items() if f"def {row.function}(" in sources}
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps([asdict(r) for r in known.values()], indent=1), encoding="utf-8")
     return list(known.values())
+
+
+def read_page(text: str, trainer: str) -> list[Row]:
+    """The rows of a page, if it is of this Trainer."""
+    if f"Trainer v{trainer}," not in text:
+        return []
+    found = (
+        re.fullmatch(r'\| <a id="[^"]*"></a>`(.*)` \| (.*) \| (.*) \| (\d+) \|', line) for line in text.splitlines()
+    )
+    cells = ([cell.replace("\\|", "|") for cell in match.groups()] for match in found if match)
+    return [Row(test, proves, "" if seen == "passed" else seen, float(s)) for test, proves, seen, s in cells]
 
 
 def _kept(file: Path) -> list[Row]:
