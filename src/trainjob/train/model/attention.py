@@ -177,7 +177,7 @@ def _each(
         return sdpa(query, key, value)
     if min(lengths) == max(lengths):
         shape = (len(lengths), lengths[0])
-        rows = [t[0].unflatten(1, shape).transpose(0, 1) for t in (query, key, value)]
+        rows = [t.squeeze(0).unflatten(1, shape).transpose(0, 1) for t in (query, key, value)]
         return sdpa(*rows).flatten(0, 1)[None]
     # split, not slices: the backward of a slice fills a tensor of the full size for each document.
     sizes = list(lengths)

@@ -65,7 +65,8 @@ def _loss(causal: Any, batch: Batch) -> torch.Tensor:
         use_cache=False,
         **attention.arguments(batch, device),
     )
-    hidden = outputs.last_hidden_state[0]
+    # squeeze: the backward of [0] fills a tensor of the full size.
+    hidden = outputs.last_hidden_state.squeeze(0)
     head = _head(causal, outputs)
     weights = [p for p in _head_parameters(causal, base) if p.requires_grad]
     chunks = _chunks(learnt, causal.config.get_text_config().vocab_size)
@@ -90,7 +91,7 @@ def _head(causal: Any, outputs: Any) -> Head:
 
     def logits(hidden: torch.Tensor) -> torch.Tensor:
         seen = type(outputs)(**{**outputs, "last_hidden_state": hidden[None]})
-        result: torch.Tensor = forward(_WithBase(causal, name, lambda *_, **__: seen), use_cache=False).logits[0]
+        result: torch.Tensor = forward(_WithBase(causal, name, lambda *_, **__: seen), use_cache=False).logits.squeeze(0)
         return result
 
     return logits
@@ -134,7 +135,7 @@ class _SummedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
             with torch.set_grad_enabled(wanted):
                 rows = hidden.detach()[chunk].requires_grad_(wanted)
                 logits = head(rows)
-            part, logits_grad = _cross_entropy(logits.detach(), labels[chunk], wanted)
+            part, logits_grad = _cross_entropy(logits, labels[chunk], wanted)
             loss += part
             if hidden_grad is not None:
                 rows_grad, *grads = torch.autograd.grad(logits, [rows, *weights], logits_grad)
@@ -163,13 +164,32 @@ class _SummedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
 def _cross_entropy(
     logits: torch.Tensor, labels: torch.Tensor, wanted: bool
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Sum of the cross entropies of `logits` (T, V), in fp32, and if wanted its gradient in the logits' dtype."""
-    exact = logits.float()
-    normal = torch.logsumexp(exact, dim=1, keepdim=True)
+    """Sum of the cross entropies of `logits` (T, V), in fp32, and if wanted its gradient in the logits' dtype.
+
+    With the gradient, fp32 logits are overwritten by it, unless their own backward needs them. The loss is not
+    taken from the label's probability, which may underflow: the largest one, exp(0) / sum, is at least 1 / V.
+    """
+    exact = logits.detach().float()
     at = labels[:, None]
-    loss = (normal - exact.gather(1, at)).sum()
+    label = exact.gather(1, at)
     if not wanted:
-        return loss, None
-    grad = torch.sub(exact, normal, out=exact) if exact is not logits else exact - normal
-    grad.exp_().scatter_add_(1, at, torch.full_like(normal, -1.0))
-    return loss, grad.to(logits.dtype)
+        return (torch.logsumexp(exact, dim=1, keepdim=True) - label).sum(), None
+    above = exact.amax(1, keepdim=True) - label
+    if exact.dtype is logits.dtype and _kept(logits):
+        exact = torch.softmax(exact, 1)
+    else:
+        torch.softmax(exact, 1, out=exact)
+    loss = (above - exact.amax(1, keepdim=True).log()).sum()
+    return loss, exact.scatter_add_(1, at, torch.full_like(label, -1.0)).to(logits.dtype)
+
+
+# What only looks at the same memory in another shape.
+_VIEWS: Final = frozenset(f"{name}Backward0" for name in ("Squeeze", "Select", "View", "UnsafeView", "ReshapeAlias"))
+
+
+def _kept(tensor: torch.Tensor) -> bool:
+    """Whether the function that made `tensor` keeps it for its backward, as tanh does."""
+    node = tensor.grad_fn
+    while node is not None and node.name() in _VIEWS:
+        node = node.next_functions[0][0]
+    return hasattr(node, "_saved_result")
