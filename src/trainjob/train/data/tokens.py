@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from trainjob.train import config
+from trainjob.train import config, hub
 from trainjob.train.data.pieces import Encoded
 from trainjob.train.faults import Code, TrainError
 
@@ -46,23 +46,15 @@ _WHERE: Final = (
 )
 
 
-# Of huggingface_hub, httpx and Python.
-_UNREACHED: Final = frozenset(
-    {"LocalEntryNotFoundError", "OfflineModeIsEnabled", "NetworkError", "TimeoutException", "ConnectionError"}
-)
-
-
 def _not_loaded(name: str, error: BaseException) -> TrainError:
-    kinds = {kind.__name__ for each in _chain(error) for kind in type(each).__mro__}
-    status = {getattr(getattr(each, "response", None), "status_code", 0) for each in _chain(error)}
-    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    if "GatedRepoError" in kinds or status & {401, 403}:
+    told, first = hub.code(error), hub.line(error)
+    if told is Code.NO_ACCESS:
         return TrainError(
             Code.NO_ACCESS,
             f"the hub does not give out the tokenizer of {name}: {first}",
             "accept its licence on the hub, and set HF_TOKEN to a token that may read it; is the name right?",
         )
-    if kinds & _UNREACHED or any(code == 429 or code >= 500 for code in status):
+    if told is Code.HUB:
         return TrainError(
             Code.HUB,
             f"the hub cannot be reached for the tokenizer of {name}, and it is not in the cache",
@@ -77,12 +69,6 @@ def _not_loaded(name: str, error: BaseException) -> TrainError:
     if Path(name).expanduser().is_dir() and "Couldn't instantiate the backend tokenizer" in str(error):
         return TrainError(Code.NOT_FOUND, f"no tokenizer in the folder {name}", _WHERE)
     return TrainError(Code.NOT_FOUND, f"the tokenizer of {name} cannot be loaded: {first}", _WHERE)
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def check_vocabulary(tokenizer: Any, vocab_size: int) -> None:

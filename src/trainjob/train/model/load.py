@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainjob.train import hub
 from trainjob.train.config import Config
 from trainjob.train.faults import Code, TrainError
 from trainjob.train.model import attention
@@ -185,16 +186,7 @@ def explain(error: BaseException, path: str) -> TrainError:
     """A library's error while a model is looked up or read, as one of ours."""
     if isinstance(error, TrainError):
         return error
-    chain: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and cause not in chain:
-        chain.append(cause)
-        cause = cause.__cause__ or cause.__context__
-    # Names, not classes: huggingface_hub need not be imported for a folder.
-    names = {base.__name__ for one in chain for base in type(one).__mro__}
-    status = {getattr(getattr(one, "response", None), "status_code", None) for one in chain}
-    said = str(error).strip().splitlines()
-    line = said[0] if said else type(error).__name__
+    names, told, line = hub.names(error), hub.code(error), hub.line(error)
     folder = Path(path)
     if folder.exists():
         if names & {"SafetensorError", "UnpicklingError"}:
@@ -218,14 +210,13 @@ def explain(error: BaseException, path: str) -> TrainError:
         return TrainError(
             Code.BAD_CHECKPOINT, f"model.path: {path} cannot be read: {line}", "check the folder with `ls -l`"
         )
-    if "GatedRepoError" in names or status & {401, 403}:
+    if told is Code.NO_ACCESS:
         return TrainError(
             Code.NO_ACCESS,
             f"model.path: the hub gives no access to {path}; it is gated, private or does not exist",
             "accept its licence on the hub and set HF_TOKEN from a secret, or check the name",
         )
-    missing = {"RepositoryNotFoundError", "RevisionNotFoundError", "HFValidationError", "RemoteEntryNotFoundError"}
-    if names & missing or status & {404}:
+    if told is Code.NOT_FOUND:
         return TrainError(
             Code.NOT_FOUND,
             f"model.path: {path} is neither a folder nor a model on the hub (or it has no such revision)",
