@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ from trainjob.train.faults import Code
 
 def raised(*errors: BaseException) -> BaseException:
     """The last of the errors, each raised because of the one before."""
-    for cause, error in zip(errors, errors[1:], strict=False):
+    for cause, error in pairwise(errors):
         error.__cause__ = cause
     return errors[-1]
 
