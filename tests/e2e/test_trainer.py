@@ -143,19 +143,25 @@ def test_why_it_failed_stands_in_the_pod(kubectl: Kubectl, seen: Seen) -> None:
 @pytest.fixture
 def status_gate(cluster: Kubectl) -> Iterator[None]:
     """Trainer with its alpha gate TrainJobStatus, for this test."""
-    manager = ("-n", "kubeflow-system", "deploy/kubeflow-trainer-controller-manager")
+    system = replace(cluster, namespace="kubeflow-system")
+    name = "kubeflow-trainer-controller-manager"
+    manager = f"deploy/{name}"
     path = "/spec/template/spec/containers/0/args/-"
     add = json.dumps([{"op": "add", "path": path, "value": "--feature-gates=TrainJobStatus=true"}])
 
     def rolled_out() -> None:
-        cluster.run("rollout", "status", *manager, "--timeout=120s")
+        system.run("rollout", "status", manager, "--timeout=120s")
+        # Until it is gone the old manager goes on making jobs in its own way.
+        system.wait_for(
+            "one manager", lambda: sum(pod["metadata"]["name"].startswith(name) for pod in system.list("pods")) == 1
+        )
 
-    cluster.run("patch", *manager, "--type=json", "-p", add)
+    system.run("patch", manager, "--type=json", "-p", add)
     try:
         rolled_out()
         yield
     finally:
-        cluster.run("rollout", "undo", *manager)
+        system.run("rollout", "undo", manager)
         rolled_out()
 
 
