@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -34,6 +35,7 @@ def test_loss_and_gradients_are_those_of_transformers(
     scaling = {"Granite": {"logits_scaling": 4.0, "embedding_multiplier": 3.0}, "Cohere": {"logit_scale": 0.25}}
     theirs = tools.pretrained(tmp_path, architecture, tie_word_embeddings=tied, **scaling.get(architecture, {}))
     monkeypatch.setattr(loss, "_CHUNK_CPU", chunk)
+    monkeypatch.setattr(loss, "_LEAST", 1)
     built = build(tools.config(tmp_path, init="pretrained"), device=tools.CPU)
     batch = tools.batch([11, 4, 1, 15], learn=0.6)
     ours = built.loss_sum(batch)
@@ -47,6 +49,7 @@ def test_loss_and_gradients_are_those_of_transformers(
 
 def test_logits_of_all_tokens_never_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss, "_CHUNK_CPU", 96 * 8)
+    monkeypatch.setattr(loss, "_LEAST", 1)
     built = build(tools.config(tools.folder(tmp_path)), device=tools.CPU)
     seen: list[int] = []
     built.model.lm_head.register_forward_hook(lambda _m, _i, out: seen.append(out.shape[-2]))
@@ -78,3 +81,30 @@ def test_other_calls_of_the_model_are_its_own(tmp_path: Path) -> None:
     built = build(tools.config(tools.folder(tmp_path)), device=tools.CPU)
     built.model.set_attn_implementation("eager")
     assert built.model(input_ids=torch.tensor([[1, 2, 3]])).logits.shape == (1, 3, tools.VOCABULARY)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_label_of_probability_0_has_a_finite_loss(dtype: torch.dtype) -> None:
+    logits = torch.zeros(2, 5, dtype=dtype)
+    logits[0, 3] = 200.0
+    labels = torch.tensor([1, 4])
+    wanted = logits.double().requires_grad_()
+    exact = cross_entropy(wanted, labels, reduction="sum")
+    exact.backward()
+    ours, grad = loss._cross_entropy(logits, labels, True)
+    assert ours.item() == pytest.approx(exact.item())
+    assert ours.item() == pytest.approx(loss._cross_entropy(wanted.detach().to(dtype), labels, False)[0].item())
+    assert grad is not None
+    assert grad.dtype is dtype
+    torch.testing.assert_close(grad.double(), wanted.grad, rtol=0, atol=1e-7 if dtype is torch.float32 else 2e-3)
+
+
+@pytest.mark.parametrize("last", [torch.tanh, lambda x: torch.tanh(x)[None].squeeze(0), lambda x: torch.tanh(x) * 2.0])
+def test_logits_that_their_own_backward_needs_are_not_overwritten(last: Any) -> None:
+    hidden, labels = torch.randn(6, 9, requires_grad=True), torch.arange(6)
+    wanted = hidden.detach().clone().requires_grad_()
+    cross_entropy(last(wanted), labels, reduction="sum").backward()
+    whole = (torch.arange(6),)
+    ours = loss._SummedCrossEntropy.apply(last, whole, labels, True, hidden)
+    ours.backward()
+    torch.testing.assert_close(hidden.grad, wanted.grad)

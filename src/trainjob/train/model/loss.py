@@ -19,7 +19,9 @@ from trainjob.train.model import attention
 # Logits that exist at one time. On a GPU large enough for full speed of the matrix product; on a CPU a chunk stays
 # in its caches (measured, vocabulary 2048: 512 tokens at once take 84 ms where all 2048 take 102).
 _CHUNK_GPU: Final = 1 << 26
-_CHUNK_CPU: Final = 1 << 20
+_CHUNK_CPU: Final = 1 << 21
+# Tokens in a chunk, however large the vocabulary: each chunk reads and writes the gradient of the whole head.
+_LEAST: Final = 256
 
 Head = Callable[[torch.Tensor], torch.Tensor]
 
@@ -75,8 +77,8 @@ def _loss(causal: Any, batch: Batch) -> torch.Tensor:
 
 
 def _chunks(learnt: torch.Tensor, vocabulary: int) -> tuple[torch.Tensor, ...]:
-    """`learnt` in parts of about equal size, with at most so many logits each."""
-    most = max(1, (_CHUNK_GPU if learnt.is_cuda else _CHUNK_CPU) // vocabulary)
+    """`learnt` in parts of about equal size, with at most so many logits each, or `_LEAST` tokens."""
+    most = max(_LEAST, (_CHUNK_GPU if learnt.is_cuda else _CHUNK_CPU) // vocabulary)
     count = -(-learnt.shape[0] // most)
     return learnt.tensor_split(count) if count else ()
 
@@ -91,7 +93,9 @@ def _head(causal: Any, outputs: Any) -> Head:
 
     def logits(hidden: torch.Tensor) -> torch.Tensor:
         seen = type(outputs)(**{**outputs, "last_hidden_state": hidden[None]})
-        result: torch.Tensor = forward(_WithBase(causal, name, lambda *_, **__: seen), use_cache=False).logits.squeeze(0)
+        result: torch.Tensor = forward(_WithBase(causal, name, lambda *_, **__: seen), use_cache=False).logits.squeeze(
+            0
+        )
         return result
 
     return logits
