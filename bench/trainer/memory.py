@@ -19,8 +19,9 @@ from bench.trainer.workload import SEQ_LENGTH, SIZES, Size
 RANKS, MODEL, BASELINE = 2, "large", "tiny"
 MAX_OFF = 0.10
 FLOAT = 4
-# Logits that the trainer computes at one time on a CPU, and copies of them: themselves and their gradient.
-CHUNK, CHUNK_COPIES = 1 << 22, 2
+# Logits that the trainer computes at one time on a CPU, at least those of so many tokens (model/loss.py), and copies
+# of them: themselves and what the head makes of their gradient.
+CHUNK, LEAST, CHUNK_COPIES = 1 << 21, 256, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def formula(size: Size, ranks: int, tokens: int) -> Terms:
         states=16 * size.parameters // ranks,
         gathered=3 * FLOAT * max(root, layer),
         activations=int(tokens * size.layers * per_token),
-        logits=CHUNK_COPIES * FLOAT * min(CHUNK, tokens * size.vocabulary),
+        logits=CHUNK_COPIES * FLOAT * min(max(CHUNK, LEAST * size.vocabulary), tokens * size.vocabulary),
     )
 
 
@@ -65,7 +66,7 @@ def measure(folders: dict[str, Path], rounds: int) -> tuple[dict[str, list[dict[
 
     def once(each: Contender) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as peaks:
-            given = ["--rows", "equal", "--steps", "4", "--peaks", peaks, "--parallel.mode", "fsdp"]
+            given = ["--rows", "equal", "--steps", "3", "--peaks", peaks, "--parallel.mode", "fsdp"]
             given += ["--train.global-batch", str(RANKS), "--train.micro-batch", "1"]
             program = [str(HERE / "contenders" / each.script), str(folders[each.name]), *given]
             run(launched(sys.executable, program, RANKS), 1)

@@ -24,7 +24,7 @@ from bench.trainer import memory, speed, stall, start, workload
 from bench.trainer.figures import Check, report
 
 ROUNDS, STEPS = 5, 12
-QUICK_ROUNDS, QUICK_STEPS = 2, 5
+QUICK_STEPS = 5
 
 
 def prepared(work: Path, size: str) -> Path:
@@ -44,7 +44,7 @@ def run_speed(args: argparse.Namespace, raw: dict[str, Any]) -> list[Check]:
         what = f"{rows}, {args.precision}, {args.world} process{'es' if args.world > 1 else ''}"
         results = speed.measure(
             rows, folder, args.peers, world=args.world, precision=args.precision, steps=args.steps, rounds=args.rounds,
-            only=args.only, alone=args.cpu_time,
+            only=args.only, quick=args.quick, alone=args.cpu_time,
         )  # fmt: skip
         print(f"\n{what}")
         speed.table(results, key)
@@ -84,13 +84,13 @@ def main() -> int:
     parser.add_argument("--only", default="", help="parts of contenders' names, comma")
     parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--steps", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of {QUICK_STEPS} steps")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_STEPS} steps, each trainer once")
     parser.add_argument("--cpu-time", action="store_true", help="tokens a CPU second, where others load the machine")
     parser.add_argument("--work", type=Path, default=Path("/tmp/trainjob-bench"), help="folder for models and data")
     parser.add_argument("--peers", type=Path, default=Path("/opt/peers"), help="environments of peers.sh")
     parser.add_argument("--json", type=Path, help="file for all results")
     args = parser.parse_args()
-    args.rounds = args.rounds or (QUICK_ROUNDS if args.quick else ROUNDS)
+    args.rounds = args.rounds or ROUNDS
     args.steps = args.steps or (QUICK_STEPS if args.quick else STEPS)
     print(
         f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, "

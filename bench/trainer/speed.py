@@ -13,13 +13,16 @@ from typing import Any
 from bench.trainer.figures import HERE, Check, Contender, in_turns, interpreter, launched, median, quotient, run, spread
 
 OURS, DEFAULT = "trainjob.train", "transformers.Trainer"
+BY_LENGTH = f"{DEFAULT}, by length"
+# In a quick run: each trainer once, as it is, and the fastest setting of transformers.Trainer.
+QUICK = (OURS, DEFAULT, BY_LENGTH, "TRL", "litgpt", "torchtune")
 MIN_SKEWED, MIN_EQUAL, MIN_BEST = 1.4, 1.03, 1.0
 
 CONTENDERS = {
     "skewed": (
-        Contender(OURS, "ours.py"),
+        Contender(OURS, "ours.py", ("--micro-batch", "2")),
         Contender(DEFAULT, "hf.py", ("--batching", "padded", "--micro-batch", "8")),
-        Contender(f"{DEFAULT}, by length", "hf.py", ("--batching", "grouped", "--micro-batch", "8")),
+        Contender(BY_LENGTH, "hf.py", ("--batching", "grouped", "--micro-batch", "8")),
         Contender(f"{DEFAULT}, one by one", "hf.py", ("--batching", "padded", "--micro-batch", "1")),
         Contender(f"{DEFAULT}, padding-free", "hf.py", ("--batching", "flat", "--micro-batch", "4")),
         Contender("TRL", "trl_sft.py", ("--micro-batch", "8"), "trl"),
@@ -29,7 +32,7 @@ CONTENDERS = {
         Contender("torchtune, packed", "tune.py", ("--packing", "--micro-batch", "1"), "torchtune"),
     ),
     "equal": (
-        Contender(OURS, "ours.py"),
+        Contender(OURS, "ours.py", ("--micro-batch", "2")),
         Contender(DEFAULT, "hf.py", ("--micro-batch", "1")),
         Contender("TRL", "trl_sft.py", ("--micro-batch", "1"), "trl"),
         Contender("litgpt", "litgpt_full.py", ("--micro-batch", "1"), "litgpt"),
@@ -41,14 +44,15 @@ DISTRIBUTED = ("ours.py", "hf.py", "trl_sft.py")
 BF16 = ("ours.py", "hf.py", "trl_sft.py", "litgpt_full.py")
 
 
-def chosen(rows: str, world: int, precision: str, only: str) -> list[Contender]:
-    """Those that can do it, and whose names contain one of `only`."""
+def chosen(rows: str, world: int, precision: str, only: str, quick: bool = False) -> list[Contender]:
+    """Those that can do it, and whose names contain one of `only`; of QUICK alone if `quick`."""
     words = [word.strip() for word in only.split(",") if word.strip()]
     return [
         each
         for each in CONTENDERS[rows]
         if (world == 1 or each.script in DISTRIBUTED)
         and (precision == "fp32" or each.script in BF16)
+        and (not quick or each.name in QUICK)
         and (not words or any(word in each.name for word in words))
     ]
 
@@ -63,6 +67,7 @@ def measure(
     steps: int,
     rounds: int,
     only: str = "",
+    quick: bool = False,
     alone: bool = False,
 ) -> dict[str, list[dict[str, Any]]]:
     """Results of each contender, one a round. `alone`: one thread, so that CPU time is work alone."""
@@ -75,7 +80,7 @@ def measure(
         program = [str(HERE / "contenders" / each.script), str(work), *given]
         return run(launched(interpreter(peers, each.peer), program, world), threads)
 
-    return in_turns(rounds, chosen(rows, world, precision, only), once)
+    return in_turns(rounds, chosen(rows, world, precision, only, quick), once)
 
 
 def table(results: dict[str, list[dict[str, Any]]], key: str) -> None:

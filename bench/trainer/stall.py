@@ -1,6 +1,7 @@
 """What checkpoints cost the training: written while it goes on, or while it waits.
 
-Three runs of the same steps: without checkpoints, with synchronous and with asynchronous ones every few steps.
+Three runs of the same steps: without checkpoints, with synchronous and with asynchronous ones every two steps.
+The model has 32 million parameters (workload.py, `medium`), a step has a row of 512 tokens for each process.
 `held`: the time in which the training loop stood still for them (the trainer's own clock around its calls, from
 the first save to the last step; the save after the last step is not counted, every run waits for that one).
 `wall`: how much longer the same steps took than without, in the same round: with it comes what the writing
@@ -16,7 +17,7 @@ from typing import Any
 from bench.trainer.figures import HERE, Check, Contender, in_turns, launched, median, quotient, run, spread
 
 NONE, WAITING, BESIDE = "without", "synchronous", "asynchronous"
-EVERY, STEPS = 4, 17
+EVERY, STEPS = 2, 9
 SAVES = (STEPS - 1) // EVERY
 MAX_SHARE = 0.05
 _FLAGS = {
@@ -30,7 +31,7 @@ def measure(work: Path, rounds: int, world: int) -> tuple[dict[str, list[dict[st
     contenders = [Contender(name, "ours.py", flags) for name, flags in _FLAGS.items()]
 
     def once(each: Contender) -> dict[str, Any]:
-        given = [*each.arguments, "--train.global-batch", "2", "--steps", str(STEPS), "--rows", "equal"]
+        given = [*each.arguments, "--train.global-batch", str(world), "--steps", str(STEPS), "--rows", "equal"]
         program = [str(HERE / "contenders" / each.script), str(work), *given]
         return run(launched(sys.executable, program, world), max(2 // world, 1))
 

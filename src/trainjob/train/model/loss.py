@@ -188,12 +188,12 @@ def _cross_entropy(
 
 
 # What only looks at the same memory in another shape.
-_VIEWS: Final = frozenset(f"{name}Backward0" for name in ("Squeeze", "Select", "View", "UnsafeView", "ReshapeAlias"))
+_VIEWS: Final = frozenset(("Squeeze", "Unsqueeze", "Select", "Slice", "View", "UnsafeView", "ReshapeAlias", "Alias"))
 
 
 def _kept(tensor: torch.Tensor) -> bool:
     """Whether the function that made `tensor` keeps it for its backward, as tanh does."""
     node = tensor.grad_fn
-    while node is not None and node.name() in _VIEWS:
+    while node is not None and node.name().partition("Backward")[0] in _VIEWS:
         node = node.next_functions[0][0]
     return hasattr(node, "_saved_result")
