@@ -67,7 +67,7 @@ class TestOutput:
             "team/job.yaml"
         ]
         assert (source / "job.yaml").read_bytes() == before
-        assert "1 file written, 1 file without a PyTorchJob" in result.stderr
+        assert "1 file written, 1 file without a v1 job" in result.stderr
 
     def test_json_report(self) -> None:
         result = migrate(EXAMPLE, "--format", "json")

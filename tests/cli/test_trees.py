@@ -187,7 +187,7 @@ class TestInPlace:
         for name in ("base/job.yaml", "prod/kustomization.yaml", "prod/more.yaml"):
             assert after[f"{name}.orig"] == TREE[name]
         again = migrate(root, "--in-place", "--backup", ".orig")
-        assert "no v1 job" in again.stderr
+        assert "no v1 training job" in again.stderr
 
     def test_a_backup_is_never_overwritten(self, tmp_path: Path) -> None:
         root = write(tmp_path, {"job.yaml": JOB, "job.yaml.orig": "older\n"})

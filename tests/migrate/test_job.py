@@ -94,7 +94,13 @@ def test_a_generated_runtime_needs_nothing_installed() -> None:
     ref = job(result)["spec"]["runtimeRef"]
     assert ref["kind"] == "TrainingRuntime"
     assert ref["name"].startswith("torch-v1-compat-")
-    assert "TJ917" not in [f.code for f in result.findings]
+    (told,) = [f for f in result.findings if f.code == "TJ917"]
+    assert "installs" not in told.message
+    assert "label namespace NAMESPACE trainjob.dev/multi-node=allowed" in told.fix, (
+        "its two pods need an open namespace"
+    )
+    alone = run(v1({"workingDir": "/w"}, workers=0))
+    assert "TJ917" not in [f.code for f in alone.findings]
 
 
 def test_another_runtime_of_the_catalogue() -> None:

@@ -20,7 +20,7 @@ def summary(counts: dict[str, int], *, converted: int, refused: int, runtimes: i
         f"{count(converted, 'job')} migrated, {refused} refused"
         + (f", {count(runtimes, 'runtime')} generated" if runtimes else "")
         + (f", {count(written, 'file')} written" if written else "")
-        + (f", {count(without, 'file')} without a PyTorchJob" if without else "")
+        + (f", {count(without, 'file')} without a v1 job" if without else "")
         + f"; {count(counts['error'], 'error')}, {count(counts['warning'], 'warning')}, {count(counts['note'], 'note')}"
     )
 
