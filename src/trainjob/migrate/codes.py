@@ -56,7 +56,7 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     WRAPPER_EDIT: ("wrapper-edit", "Something around the job was changed with it, or has to be."),
     INVALID_OUTPUT: ("invalid-output", "The TrainJob would be refused by its Trainer version."),
     FOREIGN_RUNTIME: ("foreign-runtime", "The runtime asked for is not in the catalogue and cannot be checked."),
-    GATED: ("gated-runtime", "Several nodes: the runtime comes with a component only, or the namespace has to be opened."),
+    GATED: ("gated-runtime", "Several nodes: the runtime is that of a component, or the namespace has to be opened."),
     NO_RUNTIME: ("no-runtime-for-kind", "Trainer has no runtime for a v1 job of this kind; see what to use instead."),
     KUSTOMIZE_EDIT: ("kustomize-edit", "A kustomization was changed so that it renders the migrated jobs."),
     KUSTOMIZE_REFUSED: ("kustomize-refused", "A kustomization cannot be migrated; nothing of its tree is written."),
