@@ -54,7 +54,8 @@ def run_speed(args: argparse.Namespace, raw: dict[str, Any]) -> list[Check]:
 
 
 def run_start(args: argparse.Namespace, raw: dict[str, Any]) -> list[Check]:
-    raw["start"], checks = start.measure(prepared(args.work, "tiny"), args.rounds)
+    key = "cpu" if args.cpu_time else "start"
+    raw["start"], checks = start.measure(prepared(args.work, "tiny"), args.rounds, key)
     return checks
 
 

@@ -41,6 +41,7 @@ def test_one_node_meets_itself() -> None:
     made = at(0, nnodes="1")
     assert made["rdzv_backend"] == "c10d"
     assert made["rdzv_endpoint"] == "localhost:0"
+    assert made["local_addr"] == "localhost", "the host's name cannot be looked up where there is no network"
 
 
 @pytest.mark.parametrize(

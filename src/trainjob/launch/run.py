@@ -84,7 +84,8 @@ def topology(args: Mapping[str, Any], environ: Mapping[str, str], hostname: str)
     if args["standalone"] or args["rdzv_backend"] != "static" or args["rdzv_endpoint"]:
         return {}
     if args["nnodes"] in ("1", "1:1"):
-        return {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0", "rdzv_id": hostname}
+        # Else torch takes the host's name for rank 0's address, which without a network nobody can look up.
+        return {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0", "rdzv_id": hostname, "local_addr": "localhost"}
     rank, host = int(args["node_rank"]), args["master_addr"]
     conf = args["rdzv_conf"]
     if "is_host" not in conf:
