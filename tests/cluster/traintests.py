@@ -42,7 +42,8 @@ def command(image: str, packages: Path, name: str, arguments: Sequence[str]) -> 
     """The command line: restricted as in a cluster, everything of this machine read-only."""
     chosen = any(not word.startswith("-") and "tests" in word for word in arguments)
     return [
-        "docker", "run", "--rm", "--init", "--name", name, *trainimage.RESTRICTED,
+        # torchrun looks its host's name up; without a network only this one is found.
+        "docker", "run", "--rm", "--init", "--name", name, "--hostname", "localhost", *trainimage.RESTRICTED,
         "--tmpfs", "/home/trainer:mode=0777", "--shm-size", "1g", "--cpus", _CPUS,
         "--volume", f"{trainimage.ROOT}:/src:ro", "--volume", f"{packages}:/packages:ro", "--workdir", "/src",
         "--env", "PYTHONPATH=/src/src:/packages", "--env", "OMP_NUM_THREADS=1",
