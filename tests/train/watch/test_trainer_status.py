@@ -158,7 +158,7 @@ def test_other_faults_are_told_too(fault: str, certificates: Path, tmp_path: Pat
         elif fault == "authority":
             status.ca_cert = ""
         else:
-            status.url = "https://localhost:1/status"
+            status.url = "https://127.0.0.1:1/status"
         status.log(record(1))
         status.close(True)
         status.join(60)

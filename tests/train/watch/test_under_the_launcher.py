@@ -38,7 +38,7 @@ def train(rank):
         if step == 3 and rank == 0:
             (folder / "running").touch()
         if step == 5 and what == "all":
-            raise TrainError(Code.CONFIG, "the configuration is wrong", "correct it")
+            raise TrainError(Code.NOT_FOUND, "the model is not there", "correct model.path")
         if step == 5 and rank == 1:
             if what == "one":
                 raise TrainError(Code.BAD_DATA, "/data/a.jsonl:7: not JSON", "correct that line")
@@ -94,9 +94,9 @@ def test_the_fault_of_one_rank_is_the_pods_last_line(tmp_path: Path) -> None:
 
 def test_a_fault_of_all_ranks_is_told_once(tmp_path: Path) -> None:
     done = launch("all", tmp_path)
-    assert done.returncode == 78
+    assert done.returncode == 66
     assert done.stderr.count("Traceback") == 1
-    assert "CONFIG: the configuration is wrong; correct it; exit code 78 asks for no restart" in done.stderr
+    assert "NOT_FOUND: the model is not there; correct model.path; exit code 66 asks for no restart" in done.stderr
 
 
 def test_a_bug_is_blamed_and_its_traceback_kept(tmp_path: Path) -> None:
