@@ -65,7 +65,9 @@ def store(rows: list[Row], trainer: str) -> list[Row]:
     page alone. `make e2e-all` starts afresh.
     """
     file = STORE / f"evidence-{trainer}.json"
-    before = _kept(file) if file.exists() else read_page(PAGE.read_text(encoding="utf-8"), trainer)
+    before = _kept(file)
+    if before or not file.exists():  # an empty list: from the beginning
+        before = [*read_page(PAGE.read_text(encoding="utf-8"), trainer), *before]
     known = {row.test: row for row in [*before, *rows]}
     sources = "\n".join(test.read_text(encoding="utf-8") for test in TESTS.rglob("test_*.py"))
     known = {test: row for test, row in known.items() if f"def {row.function}(" in sources}
