@@ -16,11 +16,11 @@ from trainjob import emit
 from trainjob.catalog import Runtime, catalog
 from trainjob.findings import Finding, Severity
 from trainjob.intent import Lifetime, PodParts, Program, Role, TrainingIntent
+from trainjob.kube.names import QUEUE_LABEL
 from trainjob.storage import ANNOTATION, NONE, Claim, StorageError, storage
 from trainjob.targets import DEFAULT, Target
 from trainjob.validate import KnownClaim, check_job_storage, check_trainjob
 
-QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
 MULTI_NODE_REASON: Final = "trainjob.dev/allow-multi-node"
 _log = logging.getLogger(__name__)

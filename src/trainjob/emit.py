@@ -15,6 +15,7 @@ from typing import Any, Final
 from trainjob.catalog import Runtime
 from trainjob.intent import Failure, Lifetime, PodParts, Policy, Role, TrainingIntent
 from trainjob.kube import names
+from trainjob.kube.names import QUEUE_LABEL
 from trainjob.kube.prune import prune
 from trainjob.kube.yaml import dump_all
 from trainjob.targets import API_VERSION, DEFAULT, Target
@@ -27,7 +28,6 @@ FRAMEWORK_LABEL: Final = "trainer.kubeflow.org/framework"
 RANK_ANNOTATION: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 GLOBAL_INDEX: Final = "metadata.annotations['jobset.sigs.k8s.io/job-global-index']"
 MASTER_PORT: Final = 29500
-QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 # Where and under which name Trainer mounts the ssh key of an MPI job (kubeflow/trainer pkg/constants/constants.go). The
 # folder is our choice: the default is root's home, which not every image's user has.
 SSH_AUTH_PATH: Final = "/etc/mpi-ssh"

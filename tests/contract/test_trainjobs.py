@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from trainjob import emit
-from trainjob.builder import MULTI_NODE_REASON, QUEUE_LABEL, BuildError, train_job
+from trainjob.builder import MULTI_NODE_REASON, BuildError, train_job
 from trainjob.catalog import catalog
 from trainjob.emit import TrainJob
 from trainjob.findings import Severity
+from trainjob.kube.names import QUEUE_LABEL
 from trainjob.kube.yaml import load
 from trainjob.targets import TARGETS, Target
 from trainjob.train.settings import read, settings

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
+# On a job: the LocalQueue that it waits in (Kueue, apis/constants).
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 _LABEL_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
 _SUBDOMAIN_1123: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 MAX_NAME: Final = 63

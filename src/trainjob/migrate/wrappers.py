@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from trainjob.emit import NODE
 from trainjob.findings import Finding, Severity
+from trainjob.kube.names import QUEUE_LABEL
 from trainjob.kube.yaml import Document, Path
 from trainjob.migrate.codes import WRAPPER_EDIT
 from trainjob.migrate.locate import Holder, Site
 from trainjob.v1.pytorchjob import dict_at
 
-QUEUE: Final = "kueue.x-k8s.io/queue-name"
 # Katib evaluates these with gjson over the trial's object.
 _SUCCESS: Final = 'status.conditions.#(type=="Complete")#|#(status=="True")#'
 _FAILURE: Final = 'status.conditions.#(type=="Failed")#|#(status=="True")#'
@@ -107,9 +107,9 @@ def _appwrapper(root: dict[str, Any], site: Site, nodes: int, doc: Document) -> 
         root = put(root, at, component)
     metadata = dict(metadata_of(root))
     annotations = dict(dict_at(metadata, "annotations"))
-    if QUEUE in annotations:
-        queue = annotations.pop(QUEUE)
-        metadata["labels"] = {QUEUE: queue, **dict_at(metadata, "labels")}
+    if QUEUE_LABEL in annotations:
+        queue = annotations.pop(QUEUE_LABEL)
+        metadata["labels"] = {QUEUE_LABEL: queue, **dict_at(metadata, "labels")}
         metadata["annotations"] = annotations
         if not annotations:
             del metadata["annotations"]
@@ -117,9 +117,9 @@ def _appwrapper(root: dict[str, Any], site: Site, nodes: int, doc: Document) -> 
         found.append(
             _finding(
                 doc,
-                ("metadata", "annotations", QUEUE),
+                ("metadata", "annotations", QUEUE_LABEL),
                 Severity.NOTE,
-                f"the legacy annotation becomes the label {QUEUE}: {queue}",
+                f"the legacy annotation becomes the label {QUEUE_LABEL}: {queue}",
             )
         )
     found.append(

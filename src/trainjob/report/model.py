@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from trainjob.findings import Finding, Location, Report, Severity
+from trainjob.kube.names import QUEUE_LABEL
 from trainjob.kube.yaml import dump_all
 from trainjob.migrate.document import Record
 from trainjob.report import footprint
 from trainjob.report.footprint import Footprint
 from trainjob.v1.pytorchjob import dict_at
 
-QUEUE: Final = "kueue.x-k8s.io/queue-name"
 MIGRATED: Final = "migrated"
 REFUSED: Final = "refused"
 HELD: Final = "held back"
@@ -75,7 +75,7 @@ class JobView:
     def queue(self) -> str:
         """The Kueue queue, or the scheduler's queue of v1's schedulingPolicy; "" without one."""
         for key in ("labels", "annotations"):
-            queue = dict_at(self._metadata, key).get(QUEUE)
+            queue = dict_at(self._metadata, key).get(QUEUE_LABEL)
             if queue:
                 return _text(queue)
         spec = dict_at(self.record.data, "spec") if isinstance(self.record.data, Mapping) else {}

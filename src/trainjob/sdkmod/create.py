@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any
 
 import libcst as cst
 
 from trainjob.catalog import V1_COMPAT, V1_COMPAT_MULTINODE
 from trainjob.findings import Severity
+from trainjob.kube.names import QUEUE_LABEL
 from trainjob.sdkmod import codes, surface
 from trainjob.sdkmod.arguments import Argument, Arguments
 from trainjob.sdkmod.client import Clients
@@ -16,8 +17,6 @@ from trainjob.sdkmod.layout import Group, Part
 from trainjob.sdkmod.podsettings import PodSettings
 from trainjob.sdkmod.script import UNKNOWN, Script, quoted
 from trainjob.sdkmod.volumes import volumes_patch
-
-QUEUE: Final = "kueue.x-k8s.io/queue-name"
 
 
 class Creation:
@@ -301,10 +300,10 @@ class Creation:
         script.note(
             codes.QUEUE,
             queue.value,
-            f"the queue is the label {QUEUE} now; v1 left it away when the queue did not exist, now the job "
+            f"the queue is the label {QUEUE_LABEL} now; v1 left it away when the queue did not exist, now the job "
             "waits for it",
         )
-        entry = f"{quoted(QUEUE)}: {arguments.text(queue)}"
+        entry = f"{quoted(QUEUE_LABEL)}: {arguments.text(queue)}"
         merged = f"{{**{arguments.text(labels)}, {entry}}}" if labels is not None else f"{{{entry}}}"
         part = arguments.part("", first, f"{script.need('Labels')}(labels={merged})")
         if labels is not None:

@@ -15,10 +15,10 @@ from typing import Any, Final
 from trainjob import emit, targets
 from trainjob.findings import Finding, Location, Severity
 from trainjob.kube import quantity
+from trainjob.kube.names import QUEUE_LABEL
 from trainjob.migrate import codes
 from trainjob.migrate.cluster.client import Obj, Reader, ReadError, Resource
 from trainjob.migrate.cluster.jobs import LiveJob
-from trainjob.migrate.wrappers import QUEUE
 from trainjob.targets import Target
 
 _PRIORITY: Final = "kueue.x-k8s.io/priority-class"
@@ -76,8 +76,8 @@ def _references(job: emit.TrainJob) -> Iterator[tuple[str, str]]:
     if ref.get("kind") == "ClusterTrainingRuntime":
         yield "ClusterTrainingRuntime", ref["name"]
     labels = job.manifest.get("metadata", {}).get("labels") or {}
-    if QUEUE in labels:
-        yield "LocalQueue", labels[QUEUE]
+    if QUEUE_LABEL in labels:
+        yield "LocalQueue", labels[QUEUE_LABEL]
     if _PRIORITY in labels:
         yield "WorkloadPriorityClass", labels[_PRIORITY]
     for part in (job.manifest["spec"], job.runtime["spec"] if job.runtime is not None else {}):

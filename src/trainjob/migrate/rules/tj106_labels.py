@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator
 
 from trainjob.findings import Finding
+from trainjob.kube.names import QUEUE_LABEL
 from trainjob.migrate.rule import Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
 
-QUEUE = "kueue.x-k8s.io/queue-name"
 _QUEUE_OF_A_SCHEDULER = re.compile(r"(?:^|[/.-])queue(?:-name|Name)?$")
 _WRITTEN_BY_TOOLS = ("kubectl.kubernetes.io/last-applied-configuration",)
 # Keys that mean the same on any kind.
@@ -34,14 +34,17 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
         if key in _WRITTEN_BY_TOOLS or key.startswith("kubeflow.org/"):
             del annotations[key]
             yield say.note((*at, key), f"the annotation {key} is left out: a tool wrote it about the v1 object")
-    if QUEUE in annotations:
-        queue = annotations.pop(QUEUE)
-        labels.setdefault(QUEUE, queue)
-        yield say.note((*at, QUEUE), f"the legacy annotation becomes the label {QUEUE}: {labels[QUEUE]}")
-    if QUEUE in labels:
+    if QUEUE_LABEL in annotations:
+        queue = annotations.pop(QUEUE_LABEL)
+        labels.setdefault(QUEUE_LABEL, queue)
         yield say.note(
-            ("metadata", "labels", QUEUE),
-            f"Kueue queues the TrainJob in {labels[QUEUE]!r} if its integrations list trainer.kubeflow.org/trainjob",
+            (*at, QUEUE_LABEL), f"the legacy annotation becomes the label {QUEUE_LABEL}: {labels[QUEUE_LABEL]}"
+        )
+    if QUEUE_LABEL in labels:
+        queue = labels[QUEUE_LABEL]
+        yield say.note(
+            ("metadata", "labels", QUEUE_LABEL),
+            f"Kueue queues the TrainJob in {queue!r} if its integrations list trainer.kubeflow.org/trainjob",
         )
     for scheduler in labels:
         if _QUEUE_OF_A_SCHEDULER.search(scheduler) and not scheduler.startswith("kueue.x-k8s.io/"):

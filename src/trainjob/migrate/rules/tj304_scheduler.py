@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainjob.findings import Finding
+from trainjob.kube.names import QUEUE_LABEL
 from trainjob.migrate.rule import POD, Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
 
@@ -34,7 +35,7 @@ def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:
                     "the file cannot show it, so no podGroupPolicy is set",
                     "if it did, add spec.podGroupPolicy (volcano or coscheduling) to the generated runtime",
                 )
-            if key == "priorityClassName" and "kueue.x-k8s.io/queue-name" in draft.labels:
+            if key == "priorityClassName" and QUEUE_LABEL in draft.labels:
                 yield say.note(
                     role.at(key), "in a Kueue queue the label kueue.x-k8s.io/priority-class on the TrainJob decides"
                 )

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainjob.findings import Finding
+from trainjob.kube.names import QUEUE_LABEL
 from trainjob.migrate.rule import REPLICA, Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
 from trainjob.v1.traced import derived
 
 _META = f"{REPLICA}.template.metadata"
 _ISTIO = "sidecar.istio.io/inject"
-_QUEUE_LABELS = ("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class")
+_QUEUE_LABELS = (QUEUE_LABEL, "kueue.x-k8s.io/priority-class")
 
 
 def _apply(job: PyTorchJob, draft: Draft) -> Iterator[Finding]:

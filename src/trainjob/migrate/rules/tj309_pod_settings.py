@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainjob.emit import QUEUE_LABEL
 from trainjob.findings import Finding
+from trainjob.kube.names import QUEUE_LABEL
 from trainjob.migrate.rule import POD, Claim, Draft, Outcome, Rule, Say
 from trainjob.v1.pytorchjob import PyTorchJob
 

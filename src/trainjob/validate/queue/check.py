@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from trainjob.findings import Finding
+from trainjob.kube.names import QUEUE_LABEL
 from trainjob.kube.schema import Path
 from trainjob.targets import Target
 from trainjob.validate.case import Case
@@ -23,7 +24,6 @@ from trainjob.validate.queue.quota import Assignment, Mismatch, Short, Tree, ass
 from trainjob.validate.queue.selectors import describe, selects
 from trainjob.validate.view import dig, entries, mapping, since, text
 
-QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
 # Kueue gives a job without a queue to the LocalQueue of this name, where there is one.
 DEFAULT_QUEUE: Final = "default"
