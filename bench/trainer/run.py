@@ -66,7 +66,7 @@ def run_stall(args: argparse.Namespace, raw: dict[str, Any]) -> list[Check]:
 
 def run_memory(args: argparse.Namespace, raw: dict[str, Any]) -> list[Check]:
     folders = {name: prepared(args.work, name) for name in (memory.MODEL, memory.BASELINE)}
-    raw["memory"], checks = memory.measure(folders, min(args.rounds, 3))
+    raw["memory"], checks = memory.measure(folders, args.rounds)
     return checks
 
 

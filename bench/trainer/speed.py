@@ -20,23 +20,23 @@ MIN_SKEWED, MIN_EQUAL, MIN_BEST = 1.4, 1.03, 1.0
 
 CONTENDERS = {
     "skewed": (
-        Contender(OURS, "ours.py", ("--micro-batch", "2")),
+        Contender(OURS, "ours.py", ("--micro-batch", "4")),
         Contender(DEFAULT, "hf.py", ("--batching", "padded", "--micro-batch", "8")),
-        Contender(BY_LENGTH, "hf.py", ("--batching", "grouped", "--micro-batch", "8")),
+        Contender(BY_LENGTH, "hf.py", ("--batching", "grouped", "--micro-batch", "16")),
         Contender(f"{DEFAULT}, one by one", "hf.py", ("--batching", "padded", "--micro-batch", "1")),
         Contender(f"{DEFAULT}, padding-free", "hf.py", ("--batching", "flat", "--micro-batch", "4")),
         Contender("TRL", "trl_sft.py", ("--micro-batch", "8"), "trl"),
-        Contender("TRL, packed", "trl_sft.py", ("--packing", "--micro-batch", "1"), "trl"),
+        Contender("TRL, packed", "trl_sft.py", ("--packing", "--micro-batch", "2"), "trl"),
         Contender("litgpt", "litgpt_full.py", ("--micro-batch", "1"), "litgpt"),
         Contender("torchtune", "tune.py", ("--micro-batch", "4"), "torchtune"),
         Contender("torchtune, packed", "tune.py", ("--packing", "--micro-batch", "1"), "torchtune"),
     ),
     "equal": (
-        Contender(OURS, "ours.py", ("--micro-batch", "2")),
-        Contender(DEFAULT, "hf.py", ("--micro-batch", "1")),
-        Contender("TRL", "trl_sft.py", ("--micro-batch", "1"), "trl"),
-        Contender("litgpt", "litgpt_full.py", ("--micro-batch", "1"), "litgpt"),
-        Contender("torchtune", "tune.py", ("--micro-batch", "1"), "torchtune"),
+        Contender(OURS, "ours.py", ("--micro-batch", "4")),
+        Contender(DEFAULT, "hf.py", ("--micro-batch", "2")),
+        Contender("TRL", "trl_sft.py", ("--micro-batch", "4"), "trl"),
+        Contender("litgpt", "litgpt_full.py", ("--micro-batch", "2"), "litgpt"),
+        Contender("torchtune", "tune.py", ("--micro-batch", "2"), "torchtune"),
     ),
 }
 # Several processes: what starts there on CPUs.

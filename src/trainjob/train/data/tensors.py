@@ -1,4 +1,9 @@
-"""Rows to the tensors of a micro-batch."""
+"""Rows to the tensors of a micro-batch.
+
+Made in the thread that reads ahead, and so without any operation that torch computes on several threads. One is
+enough: OpenMP then keeps a second set of threads for that thread, counts more threads than cores and lets those of
+the training fall asleep after each operation (libgomp). Measured: 2 cores, 5 M parameters: 8 % fewer tokens a second.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +21,17 @@ from trainjob.train.data.rows import Row
 def batch(rows: Sequence[Row]) -> Batch:
     """One micro-batch of `rows`, one behind the other."""
     pieces = [piece for row in rows for piece in row.pieces]
-    inputs, labels = array("i"), array("i")
+    inputs, labels, positions = array("i"), array("i"), array("q")
     for piece in pieces:
         inputs += piece.tokens[:-1]
         labels += _labels(piece)
+        positions.extend(range(piece.size))
     sizes = [piece.size for piece in pieces]
-    starts = torch.tensor([0, *accumulate(sizes)], dtype=torch.int32)
-    # Each token's place in the row, less where its document begins.
-    begins = torch.repeat_interleave(starts[:-1].long(), torch.tensor(sizes, dtype=torch.int64))
     return Batch(
         input_ids=_tensor(inputs),
         labels=_tensor(labels),
-        positions=torch.arange(len(inputs)) - begins,
-        starts=starts,
+        positions=_tensor(positions),
+        starts=torch.tensor([0, *accumulate(sizes)], dtype=torch.int32),
         longest=max(sizes, default=0),
         targets=sum(piece.targets for piece in pieces),
     )
@@ -46,4 +49,4 @@ def _labels(piece: Piece) -> array[int]:
 def _tensor(numbers: array[int]) -> torch.Tensor:
     if not numbers:
         return torch.zeros(0, dtype=torch.int64)
-    return torch.frombuffer(numbers, dtype=torch.int32).long()
+    return torch.frombuffer(array("q", numbers), dtype=torch.int64)
