@@ -1,7 +1,8 @@
 """Where a job keeps checkpoints and its model cache, in a user's words: claims and S3.
 
 The contract with a program is one variable, TRAINJOB_CHECKPOINT_URL: the folder to save into and to
-resume from, as a path under /checkpoints or as s3://bucket/folder. Unset it means /checkpoints.
+resume from, as a path under /checkpoints or as s3://bucket/folder. Unset it means /checkpoints. The runtimes also
+set TRAINJOB_UID, which a job and its restarts have in common: the UID of the JobSet, "" before JobSet 0.10.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from trainjob.kube import names
 CHECKPOINTS: Final = "/checkpoints"
 CACHE: Final = "/cache"
 URL_VARIABLE: Final = "TRAINJOB_CHECKPOINT_URL"
+RUN_VARIABLE: Final = "TRAINJOB_UID"
 # "I know that this job keeps no checkpoints."
 ANNOTATION: Final = "trainjob.dev/checkpoints"
 NONE: Final = "none"

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from trainjob.launch.policy import FINAL_CODES
+from trainjob.storage import RUN_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2] / "runtimes"
 SINGLE = sorted(f for f in ROOT.glob("*.yaml") if f.name != "kustomization.yaml")
@@ -46,7 +47,7 @@ def container(doc: dict[str, Any]) -> dict[str, Any]:
 
 
 def env(doc: dict[str, Any]) -> dict[str, str]:
-    return {item["name"]: item["value"] for item in container(doc)["env"]}
+    return {item["name"]: item["value"] for item in container(doc)["env"] if "value" in item}
 
 
 def every(files: list[Path]) -> pytest.MarkDecorator:
@@ -235,6 +236,12 @@ def test_folders_are_writable(file: Path) -> None:
     assert variables["PYTHONUNBUFFERED"] == "1"
     gpu = load(file)["metadata"]["labels"][f"{LABEL}accelerator"] == "nvidia"
     assert ("NCCL_DEBUG" in variables) == (gpu and "lora" not in file.stem)
+
+
+@every(OURS)
+def test_a_run_and_its_restarts_have_a_name(file: Path) -> None:
+    sources = {item["name"]: item.get("valueFrom") for item in container(load(file))["env"]}
+    assert sources[RUN_VARIABLE] == {"fieldRef": {"fieldPath": "metadata.labels['jobset.sigs.k8s.io/jobset-uid']"}}
 
 
 @every(OURS)

@@ -118,6 +118,22 @@ def test_one_pod_goes_on_from_two(kubectl: Kubectl, full: FineTune, seen: Seen) 
 
 
 @pytest.mark.full
+def test_told_to_go_back_does_so_once(kubectl: Kubectl, seen: Seen) -> None:
+    """A job that is told to begin at an older step goes on from its own checkpoints when it is restarted."""
+    complete(FineTune(kubectl, "first", settings={"CHECKPOINT_KEEP": "9"}).submit())
+    settings = {"CHECKPOINT_RESUME": "20", "CHECKPOINT_EVERY": "1000", "CHECKPOINT_KEEP": "99", "TRAIN_STEPS": "400"}
+    back = FineTune(kubectl, "back", claim_of="first", settings=settings).submit()
+    back.wait_step(60)
+    assert back.resumed_from() == 20
+    back.delete_pod(1)
+    complete(back)
+    step = back.resumed_from()
+    assert step is not None
+    assert step >= 60
+    seen(f"told to begin at step 20; restarted, it went on from step {step}")
+
+
+@pytest.mark.full
 @pytest.mark.storage
 def test_checkpoints_in_s3(kubectl: Kubectl, data_connection: str, full: FineTune, seen: Seen) -> None:
     """Checkpoints and export in a real S3 server; the worker's pod deleted, resumed from there."""

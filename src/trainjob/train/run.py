@@ -7,14 +7,14 @@ import random
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from trainjob.launch.policy import PROGRESS
-from trainjob.storage import CHECKPOINTS, URL_VARIABLE
-from trainjob.train import settings
+from trainjob.storage import CHECKPOINTS, RUN_VARIABLE, URL_VARIABLE
+from trainjob.train import heap, settings
 from trainjob.train.checkpoint.save import Checkpointer
 from trainjob.train.checkpoint.state import State
 from trainjob.train.config import Config
@@ -24,9 +24,6 @@ from trainjob.train.watch import last_words, reporter, versions
 from trainjob.train.watch.reporter import Reporter
 from trainjob.train.watch.stop import Stop
 from trainjob.train.watch.watchdog import Watchdog
-
-# Set by the runtime's pod from its own metadata, where there is one.
-_RUN: Final = "TRAINJOB_UID"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +113,8 @@ class _Run:
             # While the model is built. A checkpoint that is found later begins elsewhere.
             self.loader.start()
         self.built = build(config, device=place.device, rank=place.rank, world=place.world)
+        if place.device.type == "cpu" and self.built.mode != "fsdp":
+            heap.keep()
         tokens.check_vocabulary(self.tokenizer, self.built.model.config.get_text_config().vocab_size)
         self.total = train.steps  # 0 until the data are counted
         self.report: Reporter | None = None
@@ -123,7 +122,7 @@ class _Run:
         state = State(self.built.model, self.built.optimizer, extra=self._extra, seed=train.seed, rank=place.rank)
         self.saver = Checkpointer(
             config.checkpoint, url=self.url, state=state, fingerprint=self._fingerprint(),
-            run=os.environ.get(_RUN, ""), saved=self._saved, say=self._say,
+            run=os.environ.get(RUN_VARIABLE, ""), saved=self._saved, say=self._say,
         )  # fmt: skip
 
     def train(self) -> None:
