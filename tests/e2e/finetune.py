@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.kube import Kubectl
+from tests.e2e.kube import Kubectl, claim
 from tests.e2e.survival import Disturbed, folder_of
-from tests.e2e.test_storage import TWO_NODES, claim, stand_in
+from tests.e2e.test_storage import TWO_NODES, stand_in
 from tests.train import tiny
 from trainjob.builder import train_job
 from trainjob.catalog import Runtime
@@ -52,7 +52,7 @@ class FineTune(Disturbed):
     def submit(self) -> FineTune:
         """Makes the claim with model and data, the runtime, and the job."""
         runtime = stand_in(TWO_NODES)
-        self.kubectl.apply([claim(self.claim, "ReadWriteMany", "shared"), runtime.manifest])
+        self.kubectl.apply([claim(self.claim), runtime.manifest])
         self.kubectl.wait_for(
             "the claim is bound", lambda: self.kubectl.get("pvc", self.claim)["status"].get("phase") == "Bound"
         )

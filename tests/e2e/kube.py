@@ -150,3 +150,9 @@ class Kubectl:
         events = self.run("get", "events", "--sort-by=.lastTimestamp", check=False).splitlines()[-25:]
         pods = self.run("get", "trainjobs,pytorchjobs,workloads,pods", "-o", "wide", check=False).splitlines()[-30:]
         return "\n".join(["--- events", *events, "--- objects", *pods])
+
+
+def claim(name: str, mode: str = "ReadWriteMany", storage_class: str = "shared") -> dict[str, Any]:
+    """A claim; as given, one that pods of both nodes can mount at once."""
+    spec = {"accessModes": [mode], "storageClassName": storage_class, "resources": {"requests": {"storage": "1Gi"}}}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}

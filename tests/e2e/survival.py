@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.context import Context
-from tests.e2e.kube import TRAIN_IMAGE, Kubectl
+from tests.e2e.kube import TRAIN_IMAGE, Kubectl, claim
 from trainjob import kustomize
 from trainjob.kube.yaml import dump, load
 
@@ -302,16 +302,3 @@ def folder_of(kubectl: Kubectl, claim: str) -> Path:
 
 def config(name: str, data: dict[str, str]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-
-
-def claim(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name},
-        "spec": {
-            "accessModes": ["ReadWriteMany"],
-            "storageClassName": "shared",
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }

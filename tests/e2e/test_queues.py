@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e import kueue
-from tests.e2e.kube import Kubectl
+from tests.e2e.kube import Kubectl, claim
 from tests.e2e.kueue import GPU, WIDE, cluster_queue, cohort, each, flavor, job, local_queue, quotas, runtime
 from tests.e2e.test_admission import running_target
 from trainjob import kustomize
@@ -267,15 +267,6 @@ cat history
 """
 
 
-def claim(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Mi"}}},
-    }
-
-
 def resumable(name: str, gpus_asked: int) -> list[dict[str, Any]]:
     """A runtime that trains from a claim at /checkpoints, and the claim; both are called `name`."""
     out = runtime(
@@ -286,7 +277,7 @@ def resumable(name: str, gpus_asked: int) -> list[dict[str, Any]]:
     container = node["template"]["spec"]["template"]["spec"]["containers"][0]
     container["command"] = ["sh", "-c", RESUMES]
     container["volumeMounts"] = [{"name": "checkpoints", "mountPath": "/checkpoints"}]
-    return [claim(name), out]
+    return [claim(name, "ReadWriteOnce", "standard"), out]
 
 
 def at_work(kubectl: Kubectl, name: str) -> bool:

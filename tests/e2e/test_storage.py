@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 
 from tests.cluster import objectstore
-from tests.e2e.kube import TRAIN_IMAGE, Kubectl
+from tests.e2e.kube import TRAIN_IMAGE, Kubectl, claim
 from tests.e2e.test_story import queue
 from trainjob import kustomize
 from trainjob.builder import BuildError, train_job
@@ -56,15 +56,6 @@ def runtimes(kubectl: Kubectl) -> None:
     """The two runtimes of these tests in the test's own namespace, open for several nodes should the gate be there."""
     kubectl.run("label", "namespace", kubectl.namespace, "trainjob.dev/multi-node=allowed")
     kubectl.apply([stand_in(CPU).manifest, stand_in(TWO_NODES).manifest])
-
-
-def claim(name: str, mode: str, storage_class: str) -> dict[str, Any]:
-    spec = {
-        "accessModes": [mode],
-        "storageClassName": storage_class,
-        "resources": {"requests": {"storage": "1Gi"}},
-    }
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
 
 
 def built(name: str, runtime: str, *command: str, **options: Any) -> dict[str, Any]:
@@ -145,7 +136,7 @@ def run_pod(kubectl: Kubectl, name: str, code: str, env: list[dict[str, Any]]) -
 def test_two_nodes_save_to_one_claim(kubectl: Kubectl, seen: Seen) -> None:
     """Two pods on two nodes save shards to one ReadWriteMany claim, each run in a folder of its own; one is killed
     inside a save; the restart passes the half-written checkpoint over and ends with the loss of an undisturbed run."""
-    kubectl.apply([claim("shared", "ReadWriteMany", "shared")])
+    kubectl.apply([claim("shared")])
     logs = {}
     for name, die in (("calm", 0), ("hurt", 10)):
         job = built(
@@ -318,7 +309,7 @@ def test_second_job_finds_the_model_of_the_first(kubectl: Kubectl, seen: Seen) -
     container["volumeMounts"].append({"name": "programs", "mountPath": "/programs"})
     pod["volumes"].append({"name": "programs", "configMap": {"name": "programs"}})
     fill["metadata"] = {"name": "fill", "labels": fill["metadata"]["labels"]}
-    kubectl.apply([claim("model-cache-rwx", "ReadWriteMany", "shared"), fill])
+    kubectl.apply([claim("model-cache-rwx"), fill])
     assert kubectl.finished("fill", kind="job") == "Complete"
     made = re.search(r"weights (\S+)", kubectl.run("logs", "job/fill"))
     assert made
@@ -339,7 +330,7 @@ def test_what_an_initializer_costs(kubectl: Kubectl, queue: str, seen: Seen) -> 
     train = (
         "import os, sys; n = len(open('/workspace/model/runs').readlines()); print('initialized', n); sys.exit(n < 3)"
     )
-    kubectl.apply([claim("model", "ReadWriteMany", "shared"), with_initializer(say, train)])
+    kubectl.apply([claim("model"), with_initializer(say, train)])
     job = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tests.e2e.differential.image import IMAGE
 from tests.e2e.differential.shape import Object, jobs_of
+from tests.e2e.kube import claim
 from trainjob.kube import quantity, schema
 from trainjob.kube.objectmeta import with_object_meta
 from trainjob.v1.normalise import normalise
@@ -261,17 +262,3 @@ def _with_keys(kind: str, name: str, keys: list[str]) -> Object:
     data = {key: f"{kind} {name} {key}" for key in keys}
     place = "stringData" if kind == "Secret" else "data"
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, place: data}
-
-
-def claim(name: str) -> Object:
-    """A claim that pods of both nodes can mount at once."""
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name},
-        "spec": {
-            "accessModes": ["ReadWriteMany"],
-            "storageClassName": "shared",
-            "resources": {"requests": {"storage": "1Mi"}},
-        },
-    }
