@@ -77,6 +77,8 @@ def measure(
         given = [*each.arguments, "--rows", rows, "--steps", str(steps)]
         if each.script in BF16:
             given += ["--precision", precision]
+        if each.name == OURS and world > 1:
+            given += ["--parallel.mode", "ddp"]  # as the others; its default is to shard
         program = [str(HERE / "contenders" / each.script), str(work), *given]
         return run(launched(interpreter(peers, each.peer), program, world), threads)
 
