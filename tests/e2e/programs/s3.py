@@ -87,3 +87,5 @@ for step in range(first, STEPS):
         say(f"saved step-{done}")
 say(f"done {STEPS}")
 dist.destroy_process_group()
+# torch 2.13's libraries abort a process with gloo now and then when they are taken down (2 of 18 runs).
+os._exit(0)
