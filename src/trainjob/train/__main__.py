@@ -95,10 +95,10 @@ def _leave(code: int) -> NoReturn:
     """
     if os.environ.get("WORLD_SIZE", "1") == "1" or multiprocessing.parent_process() is not None:
         sys.exit(code)
+    from trainjob.train.watch import last_words
+
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    last_words.exit_now(code)
 
 
 if __name__ == "__main__":

@@ -90,7 +90,11 @@ def leave(error: BaseException, *, termination: Path = TERMINATION_LOG) -> NoRet
 
     An orderly exit of the interpreter destroys process groups, which can wait for ranks that are gone.
     """
-    code = end(error, termination=termination)
+    exit_now(end(error, termination=termination))
+
+
+def exit_now(code: int) -> NoReturn:
+    """Ends the process without the interpreter's and the libraries' own end; what was printed is out."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
